@@ -29,7 +29,7 @@ from otterwiki_semantic.core.records import SearchOptions  # noqa: E402
 from otterwiki_semantic.core.settings import Settings  # noqa: E402
 from otterwiki_semantic.daemon.engine import IndexEngine  # noqa: E402
 from otterwiki_semantic.search.evaluation import read_query_file  # noqa: E402
-from otterwiki_semantic.search.relevance import FLOOR  # noqa: E402
+from otterwiki_semantic.search.scoring import FLOOR  # noqa: E402
 from tests.support.live_wiki import eventually, make_repository  # noqa: E402
 
 _FLAGGED_OF_OWN, _FLAGGED_OF_JUDGED = 0.05, 0.08

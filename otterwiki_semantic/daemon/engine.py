@@ -83,7 +83,6 @@ from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, 
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
 from otterwiki_semantic.search import (
     NO_RESULT,
-    PassageSources,
     PinnedAnswers,
     Query,
     QueryVector,
@@ -102,6 +101,7 @@ from otterwiki_semantic.search import (
     suggest,
     suggest_tags,
     with_excerpts,
+    with_markdown,
 )
 from otterwiki_semantic.search.answering import find_lead
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
@@ -154,7 +154,7 @@ class IndexEngine:
         self._batch_slot = Lock()
         """Held by a search for several queries, of which one takes place at a time: two would keep all others waiting."""
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
-        self._passage_sources = PassageSources(repository)
+        self._repository = repository
         self._paragraphs = CachedEmbedder(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
@@ -396,7 +396,7 @@ class IndexEngine:
         found = search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls, embed)
         if not options.markdown:
             return found
-        return self._passage_sources.applied_to(found, generation.catalog, options.section_words)
+        return with_markdown(found, self._repository, generation.catalog, options.section_words)
 
     def _asking_in_background(self, generation: Generation) -> Ask:
         """Return what searches a generation, serving or not, as for a user but without a reranker; nothing counts it.

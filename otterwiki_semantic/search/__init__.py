@@ -7,10 +7,11 @@ from otterwiki_semantic.search.draft import find_mentions as find_mentions
 from otterwiki_semantic.search.draft import likely_duplicates as likely_duplicates
 from otterwiki_semantic.search.draft import pages_about as pages_about
 from otterwiki_semantic.search.excerpts import with_excerpts as with_excerpts
+from otterwiki_semantic.search.excerpts import with_markdown as with_markdown
+from otterwiki_semantic.search.expansion import SynonymPage as SynonymPage
 from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
-from otterwiki_semantic.search.passage_sources import PassageSources as PassageSources
 from otterwiki_semantic.search.pinned import PinnedAnswers as PinnedAnswers
 from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT
 from otterwiki_semantic.search.pipeline import RerankScores as RerankScores
@@ -26,4 +27,3 @@ from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
 from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale
 from otterwiki_semantic.search.suggest import suggest as suggest
 from otterwiki_semantic.search.suggest import suggest_tags as suggest_tags
-from otterwiki_semantic.search.synonyms import SynonymPage as SynonymPage

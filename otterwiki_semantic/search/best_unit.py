@@ -98,10 +98,6 @@ class UnitChooser:
         self._left = MAX_EMBEDDED
         self._stems: dict[str, frozenset[str]] = {}
 
-    def choose(self, chunks: Sequence[StoredChunk], highlights: Sequence[Sequence[Range]]) -> list[Unit | None]:
-        """Return the best unit of each chunk; None where no word matches and nothing is embedded."""
-        return [ranked[0].unit if ranked else None for ranked in self.rank(chunks, highlights)]
-
     def rank(self, chunks: Sequence[StoredChunk], highlights: Sequence[Sequence[Range]]) -> list[list[ScoredUnit]]:
         """Return the units of each chunk that may answer, best first; none where no word matches and nothing is embedded.
 

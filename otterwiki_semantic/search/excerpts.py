@@ -1,22 +1,66 @@
-"""Excerpts of the passages of an answer, with what matches the query marked."""
+"""What is shown of a passage besides its text: its Markdown from git, and an excerpt with what matches the query marked."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from msgspec import structs
 
-from otterwiki_semantic.content import excerpt_window
+from otterwiki_semantic.content import Repository, excerpt_window
 from otterwiki_semantic.content.chunking import count_words
+from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown
+from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import Answer, Highlight, Hit, SearchOptions
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
+from otterwiki_semantic.search.pipeline import SearchResult
+from otterwiki_semantic.storage import Catalog
 
+_WHOLE_SECTIONS = 3
+"""Results, from the best one on, that are returned with the rest of a small section."""
+_SMALL_SECTION = 120
+"""Words of a small section."""
+_CHARACTERS_PER_WORD = 8
+_MAX_GROWTH, _LONG = 3, 2_000
+"""How much longer than the passage its whole blocks may be, and the characters from which on that counts."""
 _MAX_WORD_CHARACTERS = 10
 """The mean length of words is taken for this if it is longer, as it is in text without spaces."""
 _MIN_CHARACTERS = 60
 _CUT = "…"
 
 Range = tuple[int, int]
+
+log = logging.getLogger(__name__)
+
+
+def with_markdown(found: SearchResult, repository: Repository, catalog: Catalog, section_words: int = 0) -> SearchResult:
+    """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog.
+
+    Sections of up to `section_words` words are returned whole; by default small ones, of the best results only.
+    """
+    blobs = catalog.pages.blobs({hit.path for hit in found.hits})
+    try:
+        contents = repository.read_blobs(blobs.values(), MAX_PAGE_BYTES)
+        pages = {path: content.decode("utf-8", "replace") for path, content in zip(blobs, contents, strict=True)}
+    except RepositoryError as error:
+        log.warning("passages are returned without their Markdown: %s", error)
+        return found
+    hits = [
+        _with_markdown(hit, pages[hit.path], section_words or (_SMALL_SECTION if rank < _WHOLE_SECTIONS else 0))
+        for rank, hit in enumerate(found.hits)
+    ]
+    return replace(found, hits=tuple(hits))
+
+
+def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
+    words = section_words if hit.relevant else 0
+    source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
+    own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
+    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # lines as long as pages
+        source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
+    return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)
 
 
 def with_excerpts(answer: Answer, options: SearchOptions) -> Answer:

@@ -1,16 +1,43 @@
-"""What is asked besides a query as it was typed: the same in other languages, with corrected words and with synonyms."""
+"""What is asked besides a query as it was typed: the same in other languages, with corrected words and with synonyms.
+
+A word that stands nowhere is corrected from the words of the wiki itself. Synonyms come from one of the wiki's pages, where
+each line is a group: ``pto, annual leave, vacation`` holds equal words; after ``pto => annual leave, vacation`` the first is
+also asked as the others, but not the other way round. List markers are allowed; other lines and code are no groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.analysis import Word, words
 from otterwiki_semantic.core.records import Correction, SearchOptions
-from otterwiki_semantic.search.query import Query, parse_query
-from otterwiki_semantic.search.spelling import corrected
-from otterwiki_semantic.search.synonyms import Synonyms
-from otterwiki_semantic.storage import KeywordIndex
+from otterwiki_semantic.embedding import is_common_word
+from otterwiki_semantic.search.query import Query, free_text, parse_query
+from otterwiki_semantic.storage import KeywordIndex, Vocabulary
+
+_ONE_ERROR, _TWO_ERRORS = 5, 9
+"""The least numbers of letters of a word that may have one error and two."""
+_MAX_NEAREST = 50
+_MAX_LETTERS = 64
+_MAX_CORRECTED = 8
+"""The number of unknown words of a query that are compared with those of the wiki: text in another language has many."""
+_MAX_BYTES = 1_000_000
+_MAX_GROUPS, _MAX_TERMS = 5_000, 50
+_LONGEST_TERM = 6
+"""Words; a line with a longer one is prose."""
+_MAX_VARIANTS = 6
+_MARKER = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])\s+")
+_ARROW = "=>"
+
+Synonyms = Mapping[tuple[str, ...], Sequence[str]]
+"""Terms, as the words that the keyword index stores, each with the texts to ask instead."""
 
 
 def expand_query(
@@ -20,7 +47,7 @@ def expand_query(
     right, corrections = text, tuple[Correction, ...]()
     if options.corrections:
         right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
-    texts = dict.fromkeys((text, right, *synonyms.variants(right)))
+    texts = dict.fromkeys((text, right, *with_synonyms(right, synonyms)))
     return replace(_parsed(texts, languages, is_draft=options.draft), corrections=corrections)
 
 
@@ -36,3 +63,134 @@ def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool)
         distinct.setdefault((parsed.name, parsed.parts, parsed.wholes), parsed)
     query, *variants = distinct.values()
     return replace(query, variants=tuple(variants))
+
+
+def corrected(
+    text: str, keywords: KeywordIndex, languages: Sequence[str], *, is_draft: bool = False
+) -> tuple[str, tuple[Correction, ...]]:
+    """Return a query with its misspelled words corrected, and the corrections, in order.
+
+    An error is a missing, additional, other or transposed letter (Damerau, 1964); a word of at least five letters may have
+    one, of at least nine letters two. A wrong first letter, which is rare, counts as two. Common English words, phrases,
+    exclusions, identifiers and the word that is still being typed are unchanged.
+    """
+    typed = list(_plain_words(text, is_draft=is_draft))
+    stems = [_stems(text[start + word.start : start + word.end], languages) for start, word in typed]
+    counts = keywords.frequencies([each for of_word in stems for each in of_word])
+    corrections = []
+    unknown = [
+        (start, word)
+        for (start, word), of_word in zip(typed, stems, strict=True)
+        if not (any(counts[each] for each in of_word) or is_common_word(word.exact[0]))
+    ]
+    for start, word in reversed(unknown[:_MAX_CORRECTED]):
+        spelled = word.exact[0]
+        if nearest := _nearest(spelled, keywords.vocabulary):
+            text = text[: start + word.start] + nearest + text[start + word.end :]
+            corrections.append(Correction(spelled, nearest))
+    return text, tuple(dict.fromkeys(reversed(corrections)))
+
+
+def _stems(word: str, languages: Sequence[str]) -> list[str]:
+    return [stem for language in languages for each in words(word, language) for stem in each.parts]
+
+
+def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
+    """Yield the words that may be corrected, each with the place of what it is counted from."""
+    for start, part in free_text(text):
+        for word in words(part):
+            spelled = part[word.start : word.end]
+            is_plain = spelled.isalpha() and len(word.exact) == 1 and not (spelled.isupper() or word.is_unigram)
+            is_finished = not is_draft or start + word.end < len(text)
+            if is_plain and is_finished and len(word.exact[0]) >= _ONE_ERROR:
+                yield start, word
+
+
+def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
+    """Return the word of the wiki with the fewest errors, among equals that on most pages; None if all have too many."""
+    may_have_two = len(word) >= _TWO_ERRORS
+    errors = 1 + may_have_two
+    known = vocabulary.beginning(word[0], len(word) - errors, len(word) + errors)
+    found = extract(word, known, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
+    distances = {each: distance for each, distance, _ in found}
+    pages = vocabulary.pages(distances)
+    if not pages and may_have_two:
+        pages = vocabulary.pages(_with_another_beginning(word, vocabulary.first_letters(_MAX_LETTERS)))
+    return min(pages, key=lambda each: (distances.get(each, 1), -pages[each], each), default=None)
+
+
+def _with_another_beginning(word: str, letters: Iterable[str]) -> set[str]:
+    """Return what a word with a wrong, missing, additional or transposed first letter may be."""
+    return {word[1:], word[1] + word[0] + word[2:], *(letter + rest for letter in letters for rest in (word, word[1:]))}
+
+
+def with_synonyms(text: str, synonyms: Synonyms) -> tuple[str, ...]:
+    """Return a query with one of its terms replaced by a synonym, up to six times; longer terms come first."""
+    found = (text[:start] + other + text[end:] for start, end, others in _terms_in(text, synonyms) for other in others)
+    return tuple(dict.fromkeys(found))[:_MAX_VARIANTS]
+
+
+def _terms_in(text: str, synonyms: Synonyms) -> Iterator[tuple[int, int, Sequence[str]]]:
+    """Yield where terms stand in the text (start to before end), apart from each other, with their synonyms."""
+    for offset, part in free_text(text) if synonyms else ():
+        found = [word for word in words(part) if not word.is_unigram]
+        first = 0
+        while first < len(found):
+            for size in range(min(_LONGEST_TERM, len(found) - first), 0, -1):
+                key = tuple(part for word in found[first : first + size] for part in word.parts)
+                if others := synonyms.get(key):
+                    yield offset + found[first].start, offset + found[first + size - 1].end, others
+                    first += size - 1
+                    break
+            first += 1
+
+
+def read_synonyms(markdown: str) -> Synonyms:
+    """Read the groups of a page."""
+    terms: dict[tuple[str, ...], dict[str, None]] = {}
+    for line in _lines(markdown)[:_MAX_GROUPS]:
+        left, arrow, right = line.partition(_ARROW)
+        asked, others = _terms(left), _terms(right if arrow else left)
+        if max(map(len, (*asked.values(), *others.values())), default=_LONGEST_TERM) <= _LONGEST_TERM:
+            for key in asked.values():
+                terms.setdefault(key, {}).update(dict.fromkeys(other for other, its in others.items() if its != key))
+    return {key: tuple(others) for key, others in terms.items() if others}
+
+
+def _lines(markdown: str) -> list[str]:
+    """Return the lines that may be groups, without list markers."""
+    lines, is_code = [], False
+    for line in markdown.splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif not is_code and not line.startswith(("#", "    ", "\t", "|")):
+            lines.append(_MARKER.sub("", line))
+    return [line for line in lines if "," in line or _ARROW in line]
+
+
+def _terms(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the terms between commas, each with the words that the keyword index stores."""
+    terms = (" ".join(term.strip("`*_ ").split()) for term in text.split(",")[:_MAX_TERMS])
+    keys = {term: tuple(part for word in words(term) if not word.is_unigram for part in word.parts) for term in terms}
+    return {term: key for term, key in keys.items() if key}
+
+
+class SynonymPage:
+    """The page with the groups, read again when the index has reached another commit."""
+
+    def __init__(self, repository: Repository, path: str | None) -> None:
+        self._repository = repository
+        self._path = path
+        self._read: tuple[str | None, Synonyms] = None, {}
+        """The commit that it was read from."""
+
+    def synonyms(self, commit: str | None) -> Synonyms:
+        """Return the groups as of a commit; none if there is no such page. Errors: those of `Repository`."""
+        known_commit, known = self._read
+        if self._path is None or commit is None or commit == known_commit:
+            return known
+        blob = self._repository.page_blob(commit, self._path)
+        content = next(self._repository.read_blobs([blob], _MAX_BYTES)) if blob else b""
+        known = read_synonyms(content.decode("utf-8", errors="replace"))
+        self._read = commit, known
+        return known

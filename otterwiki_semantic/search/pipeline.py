@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
 from otterwiki_semantic.search.best_unit import Embed, UnitChooser
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
-from otterwiki_semantic.search.deduplication import Deduplicator
-from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder, Shown
 from otterwiki_semantic.search.retrieval import QueryVector, retrieve
+from otterwiki_semantic.search.selection import deduplicator, select
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
@@ -23,14 +21,8 @@ _CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
 _GROWTH = 4
 _MAX_CANDIDATES = 6_400
-_DIVERSE_PER_RESULT = 4
-"""Candidates, for each result, among which diverse ones are chosen."""
-_MAX_COMPARED_PER_PAGE = 50
-"""Candidates of a page that can become results."""
 _BEST_FEW = 20
 """Candidates that are sorted by date if none is relevant."""
-_LOOK_BEYOND = 20
-"""Candidates behind the results that are compared with them, to find more pages that repeat one."""
 _MAX_RERANKED = 30
 """Chunks that a reranker is given to read."""
 
@@ -95,7 +87,7 @@ def search_chunks(
         results = ResultBuilder(catalog, query, found, ranked, options, urls, units)
         if is_last or options.sort is Sort.RELEVANCE:  # else the newest ones may still be missing
             most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
-            added, also_on = _added(ranking, ranked, most, options, catalog)
+            added, also_on = select(ranking, ranked, most, options, catalog)
             hits += results.hits(added, also_on, shown, max(0, options.end - len(ranking)))
             ranking += added
         if is_last or len(ranking) >= options.end:
@@ -110,17 +102,6 @@ def search_chunks(
         is_keyword_index_corrupt=found.is_keyword_index_corrupt,
         shortlist=shortlist,
     )
-
-
-def _added(
-    ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
-) -> tuple[list[Candidate], Mapping[int, set[str]]]:
-    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
-    known = {each.id for each in ranking}
-    ordered = [*ranking, *(each for each in ranked if each.id not in known)]
-    deduplicator = _deduplicator(ordered, options, catalog, pinned=len(ranking))
-    chosen = _choose(deduplicator, len({each.path for each in ordered}), most, len(ranking), options, catalog)
-    return chosen[len(ranking) :], deduplicator.also_on
 
 
 def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
@@ -179,55 +160,6 @@ def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
 
 
-def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
-    """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
-    ordinals: Counter[str] = Counter()
-    compared = []
-    for each in ranked:
-        ordinals[each.path] += 1
-        if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
-            compared.append(each)
-    signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
-    ranks_pages = options.max_chunks_per_page == 1
-    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
-
-
-def _choose(
-    deduplicator: Deduplicator, pages: int, most: int, pinned: int, options: SearchOptions, catalog: Catalog
-) -> list[Candidate]:
-    """Return up to `most` candidates to show, in order; they are on up to `pages` pages, and the `pinned` come first."""
-    distinct = deduplicator.distinct()
-    if not options.diversity or options.sort is Sort.UPDATED:
-        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
-        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
-        return chosen
-    share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
-    considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
-    order = mmr_order(
-        [each.score for each in considered],
-        catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
-        [each.path for each in considered],
-        options.diversity,
-        most,
-        options.max_chunks_per_page,
-        pinned,
-    )
-    return [considered[position] for position in order]
-
-
-def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
-    """Return the first `n` candidates with up to `max_per_page` of a page; stop when all of the `pages` have theirs."""
-    taken: Counter[str] = Counter()
-    left = min(n, max_per_page * pages)
-    for each in ranked if left else ():
-        if taken[each.path] < max_per_page:
-            taken[each.path] += 1
-            left -= 1
-            yield each
-        if not left:
-            return
-
-
 def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
     """Return whether further candidates by meaning would all be less similar than is asked for."""
     nearest = [each.similarity for each in found.candidates if each.semantic_rank is not None and each.similarity is not None]
@@ -236,7 +168,7 @@ def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:
     """Return the best chunks for a reranker to read; none that the query names, which come first in any case."""
-    distinct = _deduplicator(ranked, options, catalog).distinct()
+    distinct = deduplicator(ranked, options, catalog).distinct()
     read = list(islice(filter(_is_readable, distinct), _MAX_RERANKED))
     stored = catalog.reader.chunks([each.id for each in read])
     return {each.chunk.vector: stored[each.id].text for each in read if each.id in stored}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from otterwiki_semantic.core.records import (
     ChunkSection,
@@ -21,7 +22,6 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
-from otterwiki_semantic.search.neighbours import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.storage import Catalog
 
@@ -33,6 +33,12 @@ _JOINED_BLOCK = 5
 """Results whose chunks join no run of each other; a result that comes later may stand in the run of an earlier one."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
+_MAX_JOINED = 3
+_OF_CHUNK = (
+    *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
+    *("chunk_index", "total_chunks", "page_word_count", "updated"),
+)
+"""What a result repeats of its chunk."""
 
 
 @dataclass(slots=True)
@@ -140,14 +146,8 @@ class ResultBuilder:
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
-            name=chunk.name,
-            path=chunk.path,
-            title=chunk.title,
-            category=chunk.category,
-            tags=chunk.tags,
+            **{name: getattr(chunk, name) for name in _OF_CHUNK},
             snippet=chunk.text,
-            prefix_length=chunk.prefix_length,
-            overlap_length=chunk.overlap_length,
             distance=distance,
             similarity=None if distance is None else _rounded(1 - distance),
             section=section.heading,
@@ -155,15 +155,9 @@ class ResultBuilder:
             breadcrumb=" > ".join(trail),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=section.anchor,
-            start_line=chunk.start_line,
-            end_line=chunk.end_line,
-            chunk_index=chunk.chunk_index,
-            total_chunks=chunk.total_chunks,
-            page_word_count=chunk.page_word_count,
             text=joined_text(run),
             text_start_line=min(part.start_line for part in run),
             text_end_line=max(part.end_line for part in run),
-            updated=chunk.updated,
             score=_rounded(candidate.score),
             relevant=candidate.is_relevant,
             highlights=highlights,
@@ -230,3 +224,56 @@ def _rounded(number: float) -> float:
 def _counts(values: Iterable[str]) -> dict[str, int]:
     """Return how often each value occurs, the most frequent first, equally frequent ones by name."""
     return dict(Counter(sorted(values)).most_common())
+
+
+def chunk_runs(
+    chosen: Sequence[StoredChunk], candidates: Sequence[StoredChunk], taken: set[tuple[str, int]]
+) -> list[list[StoredChunk]]:
+    """Return for each chosen chunk the run that it is read in: itself, and candidates next to it in the page, in order.
+
+    What an answer needs often goes on beyond a chunk's end. A candidate that is a result itself joins no other run, and a run
+    has up to three chunks. Those that are `taken` join none; all of the runs are added to them.
+    """
+    taken.update((chunk.path, chunk.chunk_index) for chunk in chosen)
+    runs = [[chunk] for chunk in chosen]
+    for candidate in candidates:
+        if (candidate.path, candidate.chunk_index) in taken:
+            continue
+        for run in runs:
+            is_next = candidate.chunk_index in (run[0].chunk_index - 1, run[-1].chunk_index + 1)
+            if candidate.path == run[0].path and is_next and len(run) < _MAX_JOINED:
+                run.insert(0 if candidate.chunk_index < run[0].chunk_index else len(run), candidate)
+                taken.add((candidate.path, candidate.chunk_index))
+                break
+    return runs
+
+
+def joined_text(run: Sequence[StoredChunk]) -> str:
+    """Return the text of consecutive chunks: each word once, and the heading path where it changes."""
+    if not run:
+        return ""
+    text = run[0].text[: run[0].prefix_length] + _own(run[0]).lstrip()
+    for before, following in pairwise(run):
+        goes_on = following.overlap_length > 0 or before.section_path == following.section_path
+        new = _own(following)
+        text += ("" if new[:1].isspace() else "\n\n") + new if goes_on else f"\n\n{following.text}"
+    return text
+
+
+def context_around(
+    chunk: StoredChunk, count: int, page_chunks: Callable[[str, int, int], Sequence[StoredChunk]]
+) -> tuple[str | None, str | None]:
+    """Return the text of up to `count` chunks before and after a chunk, None where there are none.
+
+    `page_chunks` reads the chunks of a page from one index to another.
+    """
+    if not count:
+        return None, None
+    around = page_chunks(chunk.path, chunk.chunk_index - count, chunk.chunk_index + count)
+    before = [other for other in around if other.chunk_index < chunk.chunk_index]
+    after = [other for other in around if other.chunk_index > chunk.chunk_index]
+    return joined_text(before) or None, joined_text(after) or None
+
+
+def _own(chunk: StoredChunk) -> str:
+    return chunk.text[chunk.prefix_length + chunk.overlap_length :]

@@ -12,10 +12,8 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, QueryWords, Tier
-from otterwiki_semantic.search.fusion import PAIR_WEIGHT
 from otterwiki_semantic.search.query import Query, any_of, any_pair
-from otterwiki_semantic.search.relevance import inverse_frequency
-from otterwiki_semantic.search.scoring import DEFAULT_RATIO, score_candidates
+from otterwiki_semantic.search.scoring import DEFAULT_RATIO, inverse_frequency, score_candidates
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
@@ -28,6 +26,8 @@ _MIN_MATCHES = 20
 _RARE_SHARE = 0.01
 _MIN_RARE, _MAX_RARE = 3, 20
 _MIN_IDENTIFIER = 3
+_PAIR_WEIGHT = 0.5
+"""The weight of BM25 of pairs of neighbouring words next to that of the words (after Metzler and Croft, 2005)."""
 
 QueryVector = Callable[[], Matrix | None]
 """Returns the vector of a query, and may wait for it; None if the model failed."""
@@ -51,23 +51,27 @@ def retrieve(
     """
     words = _KeywordRetriever(generation, query, where)
     ratio = _semantic_ratio(options)
-    found = words.retrieve(limit, matches=ratio < 1)
+    found, failure = KeywordMatches(), None
+    try:
+        found = words.retrieve(limit, matches=ratio < 1)
+    except CatalogError as error:
+        failure = error
     embedded = vector()
     if embedded is None:
+        if failure is not None:
+            raise failure
         if ratio == 1:
             found = words.retrieve(limit, matches=True)
         ratio = 0.0
-    degraded, is_corrupt = None, False
-    if isinstance(found, CatalogError):
-        if embedded is None:
-            raise found
-        log.warning("%s; answering by meaning alone", found)
-        degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
-        is_corrupt = isinstance(found, CatalogCorruptError)
-        words = _KeywordRetriever(generation, query, Filter(where.pages))
-        found, ratio = KeywordMatches(), 1.0
-    candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
-    _note_matches(candidates, found)
+    degraded = None
+    if failure is not None:
+        log.warning("%s; answering by meaning alone", failure)
+        degraded = f"the keyword index failed, the answer is by meaning alone: {failure}"
+        words, ratio = _KeywordRetriever(generation, query, Filter(where.pages)), 1.0
+    candidates = {chunk.id: Candidate(chunk, is_named=chunk.id in found.named) for chunk in found.chunks}
+    for rank, (chunk, score) in enumerate(found.scores.items(), 1):
+        if chunk in candidates:
+            candidates[chunk].keyword_rank, candidates[chunk].keyword_score = rank, score
     is_complete = found.is_complete
     if embedded is not None:
         if degraded or options.mode is not Mode.KEYWORD:
@@ -89,7 +93,7 @@ def retrieve(
         words=found.words,
         is_rank_fused=is_rank_fused,
         degraded=degraded,
-        is_keyword_index_corrupt=is_corrupt,
+        is_keyword_index_corrupt=isinstance(failure, CatalogCorruptError),
     )
 
 
@@ -137,21 +141,19 @@ class _KeywordRetriever:
         """Return the chunks that pass the filter; None if all do."""
         return self._reader.mask(self.index, self._where)
 
-    def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches | CatalogError:
-        """Return the matches, or only the words' weights without `matches`; the error if the keyword index cannot be read."""
-        try:
-            mask = self.mask()
-            found = [self._retrieve(query, limit, mask, matches=matches) for query in self._query.all]
-            pinned = self._reader.first_chunks(self._query.pinned, self._where) if self._query.pinned else ()
-        except CatalogError as error:
-            return error
+    def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches:
+        """Return the matches, or only the words' weights without `matches`. Errors: those of the catalog."""
+        mask = self.mask()
+        found = []
+        for query in self._query.all:
+            frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
+            if matches:
+                found.append(self._matches(query, limit, mask, frequencies))
+            else:
+                rarest = _rarest_first(query.sought, frequencies)
+                found.append(KeywordMatches(words=(self._words(query, rarest, frequencies),)))
+        pinned = self._reader.first_chunks(self._query.pinned, self._where) if self._query.pinned else ()
         return _merged(found, pinned)
-
-    def _retrieve(self, query: Query, limit: int, mask: FilterMask | None, *, matches: bool) -> KeywordMatches:
-        frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
-        if matches:
-            return self._matches(query, limit, mask, frequencies)
-        return KeywordMatches(words=(self._words(query, _rarest_first(query.sought, frequencies), frequencies),))
 
     def _words(self, query: Query, looked_up: Sequence[str], frequencies: Mapping[str, int]) -> QueryWords:
         weights = {word: inverse_frequency(frequencies[word], len(self.index)) for word in query.sought}
@@ -169,7 +171,7 @@ class _KeywordRetriever:
         by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
-            chunk: by_word.get(chunk, word_floor) + PAIR_WEIGHT * by_pair.get(chunk, pair_floor)
+            chunk: by_word.get(chunk, word_floor) + _PAIR_WEIGHT * by_pair.get(chunk, pair_floor)
             for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = _best_first(total)
@@ -177,7 +179,7 @@ class _KeywordRetriever:
         identified = self._identified(query, mask)
         return KeywordMatches(
             scores=ranked,
-            floor=word_floor + PAIR_WEIGHT * pair_floor,
+            floor=word_floor + _PAIR_WEIGHT * pair_floor,
             chunks=(*self.index.candidates(list(ranked)), *pages, *sections, *identified),
             titled=frozenset(chunk.path for chunk in pages),
             named=frozenset(chunk.id for chunk in (*sections, *identified)),
@@ -252,14 +254,6 @@ def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str
 def _affordable(costs: Sequence[int], budget: int) -> int:
     """Return how many of the costs, from the first on, a budget covers."""
     return sum(total <= budget for total in accumulate(costs))
-
-
-def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> None:
-    for rank, (chunk, score) in enumerate(found.scores.items(), 1):
-        if chunk in candidates:
-            candidates[chunk].keyword_rank, candidates[chunk].keyword_score = rank, score
-    for chunk in found.named:
-        candidates[chunk].is_named = True
 
 
 def _note_nearest(candidates: dict[int, Candidate], nearest: Iterable[tuple[ChunkRef, float]]) -> None:

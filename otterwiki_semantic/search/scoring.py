@@ -1,32 +1,37 @@
-"""One score for each candidate, for names and for questions alike.
+"""One score for each candidate, for names and for questions alike, and whether it is about the query at all.
 
 Some queries name something: a passage has nearly all of their words. Others ask something in words of their own. A name is
 found best by the sum of what its words, titles and headings say (BM25 approximates a sum of log odds: Robertson and Zaragoza,
-2009). In a question that sum would outweigh meaning, because it grows with every word, and single words mislead. What counts
-there is how much of the question the passage and its page explain, and how near the page is as a whole.
+2009; the bundled model was trained so that a multiple of its cosine is one as well). In a question that sum would outweigh
+meaning, because it grows with every word, and single words mislead. What counts there is how much of the question the passage
+and its page explain, and how near the page is as a whole.
 
-Each query is ranked by a mixture of both, which depends on the share of its words in the passage with most of them.
-`tools/fit_ranking.py` fits the weights; docs/quality.md has the figures.
+Each query is ranked by a mixture of both, which depends on the share of its words in the passage with most of them. Reciprocal
+rank fusion (Cormack, Clarke and Büttcher, 2009), which can be asked for, knows only ranks, whatever the scores are worth.
+
+The weights and the relevance threshold were fitted on judged wikis (`tools/fit_ranking.py`, `tools/fit_relevance.py`), and
+measured on wikis left out; docs/quality.md has the figures.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.candidates import Candidate, QueryWords
-from otterwiki_semantic.search.fusion import COSINE_WEIGHT, fused_score, page_credits, reciprocal_rank_scores
-from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_HEADINGS, NameEvidence
-from otterwiki_semantic.search.relevance import relevance
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Generation, PageRows, Rows, WordSets
+from otterwiki_semantic.storage import Generation, HeadingWords, PageNames, PageRows, Rows, WordSets
 
 DEFAULT_RATIO = 0.5
+COSINE_WEIGHT = 25.0
+"""BM25 points that a cosine similarity of 1 is worth at equal shares; 20 to 33 rank about the same."""
 COVERAGE_WEIGHT = 9.0
 """Points of a question for all of its words in the passage, each weighted by its rarity."""
 PAGE_COVERAGE_WEIGHT = 4.0
@@ -35,10 +40,36 @@ PAGE_SIMILARITY_WEIGHT = 8.0
 """Points of a question for a mean cosine similarity of 1 of the page's passages."""
 QUESTION_COVERAGE, NAME_COVERAGE = 0.65, 0.95
 """Coverage of the passage with most words of the query, up to which it is a question, and from which on it is a name."""
+RANK_CONSTANT = 60
+"""The constant k of reciprocal rank fusion, as in the paper."""
+_SECOND_CREDIT, _THIRD_CREDIT = 0.1, 0.05
+_TITLE_SHARE, _TITLE_MATCH, _PATH_RECALL, _HEADING_SHARE, _HEADING_MATCH = 5.5, 2.0, 1.2, 4.0, 4.0
+"""Points of a name: for the share of its words that the query has, for the harmonic mean of that and of the query's share that
+it has, and for the latter alone."""
+EXACT_POINTS = 8.0
+"""Points for a heading that is the whole query, and for a rare identifier as it is typed."""
+_LINK_POINTS = 1.2
+"""Points for the logarithm of 1 and the number of pages that link to the page: what many refer to is often what is meant."""
+_WEIGHT_ELSEWHERE = 6.0
+"""The weight of a heading's word that the query does not have."""
+_NO_HEADINGS = HeadingWords((), ())
 _DAY_SECONDS = 86_400
 _RECENCY_POINTS, _HALF_LIFE_SECONDS = 7.0, 180 * _DAY_SECONDS
 
+FLOOR = 0.263
+"""The relevance threshold, for the bundled model; the similarities of other models are brought to its scale."""
+_RELEVANT_COVERAGE_WEIGHT = 0.2
+"""The similarity that all words of the question are worth."""
+_SPREAD = 0.04
+"""How much nearer the nearest of N unrelated passages is by chance: this times the square root of 2 ln N.
+
+That is the largest of N draws from a normal distribution; 0.04 fits wikis of 50 and of 3,000 passages alike.
+"""
+_KEYWORD_FLOOR = 0.5
+"""The least coverage of a relevant passage if there is no similarity."""
+
 Floats = npt.NDArray[np.float64]
+Points = TypeVar("Points", float, Floats)
 
 
 def score_candidates(
@@ -65,31 +96,52 @@ def score_candidates(
     index = generation.catalog.reader.exact_index()
     rows = index.rows(list(candidates))
     coverage = _coverage(generation, words, rows)
-    similarity, keyword = _evidence(found, scale, floor)
-    for each, covered in zip(found, coverage.tolist(), strict=True):
-        each.coverage = covered if words else float(each.keyword_rank is not None)
-        each.relevance = relevance(each.similarity, each.coverage, len(index), scale)
-    if recency:
-        _add_recency(found, generation, recency)
+    cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
+    similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
+    as_name = 1.0 if by_ranks else name_share(coverage, ratio)
+    name_weight = 1.0 if by_ranks else 2 * (1 - ratio) * as_name
+    names, links = _name_points(found, generation, words) if name_weight else (np.zeros(len(found)),) * 2
+    names, links = name_weight * names, name_weight * links
+    dates = _recency(found, generation, recency) if recency else np.zeros(len(found))
+    page_coverage = page_similarity = np.zeros(len(found))
     if by_ranks:
-        _add_name_points(candidates, generation, words, 1.0)
-        _score_by_ranks(found, similarity, keyword, ratio)
-        return
-    as_name = name_share(coverage, ratio)
-    credit = {}
-    if as_name and ratio < 1:
-        _add_name_points(candidates, generation, words, 2 * (1 - ratio) * as_name)
-        credit = page_credits(
-            (each.path, fused_score(near, points, ratio)) for each, near, points in zip(found, similarity, keyword, strict=True)
-        )
-    as_question = 4 * ratio * (1 - ratio) * (1 - as_name)
-    if as_question:
-        _compare_pages(found, generation, words, rows, vector, similarity, scale)
-    for each, near, points, covered in zip(found, similarity, keyword, coverage.tolist(), strict=True):
-        by_page = PAGE_COVERAGE_WEIGHT * each.page_coverage + PAGE_SIMILARITY_WEIGHT * each.page_similarity
-        each.fused = fused_score(near, as_name * points, ratio) + as_question * COVERAGE_WEIGHT * covered
-        each.page_credit = as_name * credit.get(each.path, 0.0) + as_question * by_page
-        each.score = each.fused + each.page_credit + each.name_points + each.link_points + each.recency_points
+        by_words = keyword + _page_credits(found, keyword) + names + links + dates
+        fused = reciprocal_rank_scores(COSINE_WEIGHT * similarity + dates, by_words, ratio)
+        names = links = dates = credit = np.zeros(len(found))  # they are in the ranks
+    else:
+        credit = as_name * _page_credits(found, fused_score(similarity, keyword, ratio)) if name_weight else 0.0 * coverage
+        fused = fused_score(similarity, as_name * keyword, ratio)
+        as_question = 4 * ratio * (1 - ratio) * (1 - as_name)
+        if as_question:
+            pages = index.pages_of(rows)
+            page_coverage = _page_coverage(generation, words, pages)[pages.of_chunk]
+            page_similarity = _page_similarities(generation, pages, vector, similarity, scale)[pages.of_chunk]
+            fused = fused + as_question * COVERAGE_WEIGHT * coverage
+            by_page = PAGE_COVERAGE_WEIGHT * page_coverage + PAGE_SIMILARITY_WEIGHT * page_similarity
+            credit = credit + as_question * by_page
+    score = fused + credit + names + links + dates
+    shown_coverage = coverage if words else np.array([float(each.keyword_rank is not None) for each in found])
+    above_floor = relevance(cosines, shown_coverage, len(index), scale)
+    columns = (shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score)
+    for each, *values in zip(found, *(column.tolist() for column in columns), strict=True):
+        each.coverage, each.relevance, each.page_coverage, each.page_similarity, each.fused, each.page_credit = values[:6]
+        each.name_points, each.link_points, each.recency_points, each.score = values[6:]
+
+
+def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
+    """Return how far passages are above the relevance threshold: from 0 on they are relevant.
+
+    `cosines` are NaN for passages without a vector, `coverage` is the share of the question's words that each has, and
+    `passages` the number of passages in the index: among more of them the nearest one is nearer, whatever the question.
+    """
+    chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
+    above = scale.shift + scale.stretch * cosines + _RELEVANT_COVERAGE_WEIGHT * coverage - chance - FLOOR
+    return np.where(np.isnan(cosines), coverage - _KEYWORD_FLOOR, above)
+
+
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the weight of a word that `count` of `total` texts have (Robertson and Spärck Jones, 1976), never below 0."""
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
 def name_share(coverage: Floats, ratio: float) -> float:
@@ -101,11 +153,63 @@ def name_share(coverage: Floats, ratio: float) -> float:
     return min(1.0, max(0.0, share, 1 - 2 * ratio))
 
 
+def fused_score(similarity: Points, keyword: Points, ratio: float) -> Points:
+    """Return the sum of meaning and words as evidence, `ratio` being the share of meaning."""
+    return 2 * (ratio * COSINE_WEIGHT * similarity + (1 - ratio) * keyword)
+
+
+def reciprocal_rank_scores(by_meaning: Floats, by_words: Floats, ratio: float) -> Floats:
+    """Return the fused score of each chunk, from its rank by either score; equal scores have equal ranks."""
+    meaning, words = (1 + np.searchsorted(np.sort(-scores), -scores) for scores in (by_meaning, by_words))
+    fused: Floats = 2 * (ratio / (RANK_CONSTANT + meaning) + (1 - ratio) / (RANK_CONSTANT + words))
+    return fused
+
+
+def page_credits(scores: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return what a page's second and third chunk add to the score of all its chunks: a tenth and a twentieth of theirs."""
+    by_page: defaultdict[str, list[float]] = defaultdict(list)
+    for path, score in scores:
+        by_page[path].append(max(score, 0.0))
+    credits_of = {}
+    for path, values in by_page.items():
+        _first, second, third, *_ = (*sorted(values, reverse=True), 0.0, 0.0)
+        credits_of[path] = _SECOND_CREDIT * second + _THIRD_CREDIT * third
+    return credits_of
+
+
+def _page_credits(found: Sequence[Candidate], scores: Floats) -> Floats:
+    paths = [each.path for each in found]
+    credits_of = page_credits(zip(paths, scores.tolist(), strict=True))
+    return np.array([credits_of[path] for path in paths])
+
+
+def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[Floats, Floats]:
+    """Return the similarity of each candidate, on the bundled model's scale, and its BM25 score, as they count.
+
+    A chunk without a vector (NaN) counts as near as the nearest, or nobody would find it, but less so the worse its words
+    match: else it would come before others for a single word.
+    """
+    keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
+    if np.isnan(near).all():
+        return np.zeros(len(found)), keyword
+    best = max((each.keyword_score for each in found if each.keyword_score is not None), default=0.0)
+    nearest = float(np.nanmax(near))
+    return np.where(np.isnan(near), nearest * keyword / best if best else nearest, near), keyword
+
+
 def _coverage(generation: Generation, words: Sequence[QueryWords], rows: Rows) -> Floats:
     """Return the coverage of chunks: the best of a query's variants."""
-    best = np.zeros(len(rows))
-    for query in words:
-        best = np.maximum(best, _covered(_word_sets(generation, query, rows), query))
+    return _best([_covered(_word_sets(generation, query, rows), query) for query in words], len(rows))
+
+
+def _page_coverage(generation: Generation, words: Sequence[QueryWords], pages: PageRows) -> Floats:
+    """Return the share of a question's words that each page has in any of its chunks."""
+    sets = ((np.bitwise_or.reduceat(_word_sets(generation, each, pages.rows), pages.starts), each) for each in words)
+    return _best([_covered(of_pages, query) for of_pages, query in sets], len(pages.counts))
+
+
+def _best(found: Sequence[Floats], size: int) -> Floats:
+    best: Floats = np.max([np.zeros(size), *found], axis=0)
     return best
 
 
@@ -122,48 +226,8 @@ def _covered(sets: WordSets, query: QueryWords) -> Floats:
     return shares
 
 
-def _evidence(candidates: Collection[Candidate], scale: Scale, floor: float) -> tuple[list[float], list[float]]:
-    """Return the similarity of each candidate, on the bundled model's scale, and its BM25 score, as they count.
-
-    A chunk without a vector counts as near as the nearest, or nobody would find it, but less so the worse its words match: else
-    it would come before others for a single word.
-    """
-    nearest = max((scale.to_bundled(each.similarity) for each in candidates if each.similarity is not None), default=None)
-    best = max((each.keyword_score for each in candidates if each.keyword_score is not None), default=0.0)
-    keyword = [floor if each.keyword_score is None else each.keyword_score for each in candidates]
-    if nearest is None:
-        return [0.0] * len(keyword), keyword
-    assumed = [nearest * points / best if best else nearest for points in keyword]
-    similarity = [
-        without if each.similarity is None else scale.to_bundled(each.similarity)
-        for each, without in zip(candidates, assumed, strict=True)
-    ]
-    return similarity, keyword
-
-
-def _compare_pages(
-    candidates: Sequence[Candidate],
-    generation: Generation,
-    words: Sequence[QueryWords],
-    rows: Rows,
-    vector: Matrix | None,
-    similarity: Sequence[float],
-    scale: Scale,
-) -> None:
-    """Set how much of a question the page of each candidate explains, and how near it is as a whole."""
-    index = generation.catalog.reader.exact_index()
-    pages = index.pages_of(rows)
-    covered = np.zeros(len(pages.counts))
-    for query in words:
-        sets = np.bitwise_or.reduceat(_word_sets(generation, query, pages.rows), pages.starts)
-        covered = np.maximum(covered, _covered(sets, query))
-    near = _page_similarities(generation, pages, vector, similarity, scale)
-    for candidate, page in zip(candidates, pages.of_chunk.tolist(), strict=True):
-        candidate.page_coverage, candidate.page_similarity = float(covered[page]), float(near[page])
-
-
 def _page_similarities(
-    generation: Generation, pages: PageRows, vector: Matrix | None, similarity: Sequence[float], scale: Scale
+    generation: Generation, pages: PageRows, vector: Matrix | None, similarity: Floats, scale: Scale
 ) -> Floats:
     """Return the mean similarity of each page; of its candidates where other vectors are missing or on the disk."""
     counts = np.bincount(pages.of_chunk, minlength=len(pages.counts))
@@ -174,39 +238,70 @@ def _page_similarities(
     return np.where(np.isnan(means), of_candidates, scale.shift + scale.stretch * means)
 
 
-def _add_name_points(
-    candidates: Mapping[int, Candidate], generation: Generation, words: Sequence[QueryWords], share: float
-) -> None:
-    """Compare the query's words with names, which are words like others: by meaning alone they count nothing."""
+def _recency(found: Sequence[Candidate], generation: Generation, weight: float) -> Floats:
+    """Return points that halve with every half-life from the page's last change to the beginning of this day (UTC)."""
+    dates = generation.catalog.updated(sorted({each.path for each in found}))
+    now = time.time() // _DAY_SECONDS * _DAY_SECONDS
+    ages = np.array([max(0.0, now - dates[each.path]) if each.path in dates else np.inf for each in found])
+    return weight * _RECENCY_POINTS * 0.5 ** (ages / _HALF_LIFE_SECONDS)
+
+
+def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequence[QueryWords]) -> tuple[Floats, Floats]:
+    """Return the points of names with the query's words, and of links, for each candidate."""
     reader = generation.catalog.reader
     names = reader.page_names()
-    evidence = [NameEvidence(query.names, names) for query in words if query.names]
-    headings = reader.heading_words(list(candidates))
-    for chunk, each in candidates.items():
-        points = max((variant.points(each.path, headings.get(chunk, NO_HEADINGS)) for variant in evidence), default=0.0)
-        each.name_points = share * (points + EXACT_POINTS * each.is_named)
-        each.link_points = share * LINK_POINTS * math.log1p(names.incoming_links(each.path))
+    headings = reader.heading_words([each.id for each in found])
+    evidence = [_NameEvidence(query.names, names) for query in words if query.names]
+    points = [
+        max((variant.points(each.path, headings.get(each.id, _NO_HEADINGS)) for variant in evidence), default=0.0)
+        + EXACT_POINTS * each.is_named
+        for each in found
+    ]
+    links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in {each.path for each in found}}
+    return np.array(points), np.array([links[each.path] for each in found])
 
 
-def _add_recency(candidates: Collection[Candidate], generation: Generation, weight: float) -> None:
-    """Add points that halve with every half-life from the page's last change to the beginning of this day (UTC)."""
-    dates = generation.catalog.updated(sorted({each.path for each in candidates}))
-    now = time.time() // _DAY_SECONDS * _DAY_SECONDS
-    for each in candidates:
-        age = max(0.0, now - dates[each.path]) if each.path in dates else math.inf
-        each.recency_points = weight * _RECENCY_POINTS * 0.5 ** (age / _HALF_LIFE_SECONDS)
+class _NameEvidence:
+    """Compares one query with the names of pages and sections.
+
+    Two things count: how much of the query a name has (recall), and how much of the name the query has (its share); words
+    weigh by their rarity.
+    """
+
+    def __init__(self, weights: Mapping[str, float], names: PageNames) -> None:
+        self._weights = weights
+        self._words = frozenset(weights)
+        self._whole = sum(weights.values())
+        self._names = names
+        self._of_pages: dict[str, float] = {}
+
+    def points(self, path: str, headings: HeadingWords) -> float:
+        """Return what the names of a page, and of the headings of one of its chunks, add to the chunk's score."""
+        points = self._of_pages.get(path)
+        if points is None:
+            points = self._of_pages[path] = self._of_page(path)
+        has_none = self._words.isdisjoint
+        if all(map(has_none, headings.in_chunk)) and all(map(has_none, headings.others)):
+            return points
+        share = max(map(self._share, headings.in_chunk), default=0.0)
+        recall = self._recall(frozenset[str]().union(*headings.others))
+        return points + _HEADING_SHARE * share + _HEADING_MATCH * _harmonic(recall, share)
+
+    def _of_page(self, path: str) -> float:
+        if not self._names.has_any(path, self._words):
+            return 0.0
+        recall, share = self._recall(self._names.title_words(path)), self._names.share(path, self._words)
+        by_title = _TITLE_SHARE * share + _TITLE_MATCH * _harmonic(recall, share)
+        return by_title + _PATH_RECALL * self._recall(self._names.path_words(path))
+
+    def _recall(self, words: frozenset[str]) -> float:
+        return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0
+
+    def _share(self, words: frozenset[str]) -> float:
+        whole = sum(self._weights.get(word, _WEIGHT_ELSEWHERE) for word in words)
+        return sum(self._weights[word] for word in self._words & words) / whole if whole else 0.0
 
 
-def _score_by_ranks(
-    candidates: Collection[Candidate], similarity: Sequence[float], keyword: Sequence[float], ratio: float
-) -> None:
-    """Fuse the rankings that meaning alone and words alone would give; the points are in the ranks, and add nothing more."""
-    credit = page_credits((each.path, points) for each, points in zip(candidates, keyword, strict=True))
-    by_meaning, by_words = {}, {}
-    for each, near, points in zip(candidates, similarity, keyword, strict=True):
-        by_meaning[each.id] = COSINE_WEIGHT * near + each.recency_points
-        by_words[each.id] = points + credit[each.path] + each.name_points + each.link_points + each.recency_points
-    scores = reciprocal_rank_scores(by_meaning, by_words, ratio)
-    for each in candidates:
-        each.fused = each.score = scores[each.id]
-        each.name_points = each.link_points = each.recency_points = 0.0
+def _harmonic(recall: float, precision: float) -> float:
+    total = recall + precision
+    return 2 * recall * precision / total if total else 0.0

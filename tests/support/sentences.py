@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from tests.support.paths import DATA, ROOT
 
 

@@ -19,8 +19,7 @@ from otterwiki_semantic.search.answering.prompt import (
     rewriting_prompt,
     tokens_besides_sources,
 )
-from otterwiki_semantic.search.answering.retrieval import queries_in
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source, queries_in
 from otterwiki_semantic.search.answering.statements import Statement, StatementParser
 from otterwiki_semantic.search.answering.support import says_nothing_found, unsupported_reason
 

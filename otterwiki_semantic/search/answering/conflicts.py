@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import combinations
 
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.units import Unit, read_units
 
 _MIN_SHARED = 2
@@ -81,17 +80,19 @@ def _is_dated(source: Source) -> bool:
 def _candidates(source: Source, language: str) -> Iterator[Unit]:
     """Yield the units with figures that say what they are about."""
     for unit in read_units(source, language):
-        if unit.is_whole and unit.numbers and not unit.clauses[0].leading and not _LABEL.search(unit.text):
+        if unit.is_whole and unit.whole.numbers and not unit.clauses[0].leading and not _LABEL.search(unit.text):
             yield unit
 
 
 def _different_figures(one: Unit, other: Unit) -> tuple[str, str] | None:
     """Return the figures in which two units differ, as they are written, if they differ in nothing else."""
-    pairs = [(a, b) for a, b in zip(one.numbers, other.numbers, strict=False) if a.value != b.value]
-    if len(one.numbers) != len(other.numbers) or len(pairs) != 1 or one.names != other.names or one.markers != other.markers:
+    first_whole, second_whole = one.whole, other.whole
+    pairs = [(a, b) for a, b in zip(first_whole.numbers, second_whole.numbers, strict=False) if a.value != b.value]
+    has_same = first_whole.names == second_whole.names and first_whole.markers.keys() == second_whole.markers.keys()
+    if len(first_whole.numbers) != len(second_whole.numbers) or len(pairs) != 1 or not has_same:
         return None
-    (first, second), shared = pairs[0], one.words & other.words
-    different = (one.words - other.words - other.above_words) | (other.words - one.words - one.above_words)
+    (first, second), shared = pairs[0], first_whole.words & second_whole.words
+    different = (first_whole.words - shared - other.above_words) | (second_whole.words - shared - one.above_words)
     is_same = len(shared) >= _MIN_SHARED and len(shared) >= _MIN_SHARE * (len(shared) + len(different))
     same_kind = first.unit == second.unit and _form(first.value) == _form(second.value)
     return (first.text, second.text) if is_same and same_kind else None
@@ -103,14 +104,6 @@ def _form(value: str) -> str:
 
 
 def _newer(one: Source, other: Source) -> int | None:
-    first, second = _time(one.updated), _time(other.updated)
-    if first is None or second is None or first == second:
+    if one.updated is None or other.updated is None or one.updated == other.updated:
         return None
-    return one.number if first > second else other.number
-
-
-def _time(text: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None
+    return one.number if one.updated > other.updated else other.number

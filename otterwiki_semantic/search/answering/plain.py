@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 
-_CODE = re.compile(r"(?<!`)(`++)((?:[^`]++|(?!\1(?!`))`++){1,50}+)\1(?!`)")
+CODE = re.compile(r"(?<!`)(?P<ticks>`++)(?P<code>(?:[^`]++|(?!(?P=ticks)(?!`))`++){1,50}+)(?P=ticks)(?!`)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _ADDRESS_IN_ANGLES = re.compile(r"<((?:[a-z][a-z0-9+.-]{1,15}:|[^<>\s@]+@)[^<>\s]*)>", re.IGNORECASE)
@@ -59,22 +60,24 @@ def _is_blank(character: str) -> bool:
     )
 
 
-def plain_text(markdown: str) -> str:
-    """Return the text of inline Markdown, cleaned, without marks, tags, images and link targets; code is kept verbatim."""
-    codes: list[str] = []
+def plain_text(markdown: str, kept: re.Pattern[str] = CODE, shown: Callable[[re.Match[str]], str] | None = None) -> str:
+    """Return the text of inline Markdown, cleaned, without marks, tags, images and link targets; code is kept verbatim.
+
+    `kept` may match more than `CODE`; `shown` returns what takes the place of that.
+    """
+    parts: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        codes.append(match[2].strip())
-        return f"{_KEPT}{len(codes) - 1}{_KEPT}"
+        parts.append(shown(match) if shown and not match["ticks"] else match["code"].strip())
+        return f"{_KEPT}{len(parts) - 1}{_KEPT}"
 
-    text = _CODE.sub(keep, clean(markdown))
+    text = kept.sub(keep, clean(markdown))
     text = _ADDRESS_IN_ANGLES.sub(r"\1", _COMMENT.sub(" ", text))
-    parts = _KEPT_PART.split(text)
-    text = "".join(part if at % 2 else _without_tags(part) for at, part in enumerate(parts))
+    text = "".join(part if at % 2 else _without_tags(part) for at, part in enumerate(_KEPT_PART.split(text)))
     text = _WIKI_LINK.sub(r"\1", _IMAGE.sub("", text))
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
     text = _ESCAPE.sub(r"\1", _EMPHASIS.sub("", _STRONG.sub("", text))).replace("`", "")
-    return " ".join(_KEPT_NUMBER.sub(lambda match: codes[int(match[1])], text).split())
+    return " ".join(_KEPT_NUMBER.sub(lambda match: parts[int(match[1])], text).split())
 
 
 def _without_tags(text: str) -> str:

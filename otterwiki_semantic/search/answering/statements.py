@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from otterwiki_semantic.content.analysis import ends_sentence, sentence_ranges
 from otterwiki_semantic.content.markdown import is_table_rule
-from otterwiki_semantic.search.answering.plain import clean, plain_text
+from otterwiki_semantic.search.answering.plain import CODE, clean, plain_text
 
 MAX_CHARACTERS = 40_000
 """Characters of an answer that are read; the rest is dropped."""
@@ -32,11 +32,11 @@ _MARK = re.compile(
     rf"|[(（]\s*+(?:see\s++|siehe\s++|voir\s++)?{_NAME}\s*+(?::\s*+)?(?P<round>{_NUMBERS})\s*+[)）]",
     re.IGNORECASE,
 )
+_CODE_OR_MARK = re.compile(f"{CODE.pattern}|{_MARK.pattern}", re.IGNORECASE)
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Around the numbers of a mark in text; `clean` lets no such character in."""
 _READ_MARK = re.compile(rf"(?:(?<!\s)\s++)?{_OPEN}([\d ]*+){_CLOSE}")
 _AFTER_END = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’)\]*_~」』）]*+)((?:\s*+{_OPEN}[\d ]*+{_CLOSE})++)(?=(\S?))")
-_MARK_ALONE = re.compile(rf"({_OPEN}[\d ]*{_CLOSE})")
 _RANGE = re.compile(r"(?<!\d)(\d++)\s*+[-\u2013]\s*+#?(\d++)")
 _MARKS = rf"(?:\s*(?:{re.sub('[?]P<[a-z]+>', '', _MARK.pattern)}))*"
 _ENDS_SENTENCE = re.compile(
@@ -85,7 +85,6 @@ class StatementParser:
         self._read = 0
         self._made = 0
         self._block = 0
-        self._before = ""
         self._line = ""
         self._is_within_line = False
         """Whether the beginning of this line has already become a statement."""
@@ -120,10 +119,7 @@ class StatementParser:
         self._read += 1
         if self._read > MAX_CHARACTERS or self._made >= MAX_STATEMENTS:
             return
-        before, self._before = self._before, character
-        if character == "\n" and before == "\r":
-            return
-        if character in "\r\n":
+        if character == "\n":
             yield from self._end_line()
             return
         if not (character := clean(character)):
@@ -157,18 +153,14 @@ class StatementParser:
         line, self._line = self._line, ""
         if self._is_within_line:
             self._is_within_line = False
-            self._kind = StatementKind.SENTENCE
-            self._open = f"{self._open}{line} "
-            if len(self._open) > _MAX_OPEN:
-                yield from self._end_statement()
+            yield from self._continue(StatementKind.SENTENCE, line)
             return
         if self._fence:
             yield from self._end_code_line(line)
             return
         line = _QUOTED.sub("", line, count=1) if line.lstrip().startswith(">") else line
         if self._header is not None or self._table is not None:
-            taken = list(self._end_row(line))
-            yield from taken
+            yield from self._end_row(line)
             if line.strip().startswith("|"):
                 return
         yield from self._end_text_line(line)
@@ -194,10 +186,13 @@ class StatementParser:
         else:
             if self._kind is StatementKind.ITEM and not self._open and not line.startswith(" "):
                 yield from self._end_block()
-            self._kind = self._kind or StatementKind.SENTENCE
-            self._open = f"{self._open}{line} "
-            if len(self._open) > _MAX_OPEN:
-                yield from self._end_statement()
+            yield from self._continue(self._kind or StatementKind.SENTENCE, line)
+
+    def _continue(self, kind: StatementKind, line: str) -> Iterator[Statement]:
+        """Add a line to the open text."""
+        self._kind, self._open = kind, f"{self._open}{line} "
+        if len(self._open) > _MAX_OPEN:
+            yield from self._end_statement()
 
     def _end_row(self, line: str) -> Iterator[Statement]:
         """Take a line after the first one of a table; a table's head says nothing by itself."""
@@ -281,16 +276,11 @@ class StatementParser:
     def _marked(self, text: str) -> str:
         """Return plain text in which marks stand before the end of their sentence, as numbers between private characters."""
 
-        def read(match: re.Match[str]) -> str:
+        def shown(match: re.Match[str]) -> str:
             numbers = match["square"] or match["lenticular"] or match["round"]
             return f"{_OPEN}{' '.join(map(str, self._numbers(numbers)))}{_CLOSE}"
 
-        pieces, position = [], 0
-        for match in _MARK.finditer(text):
-            if text[: match.start()].count("`") % 2 == 0:
-                pieces += [text[position : match.start()], read(match)]
-                position = match.end()
-        plain = _plain_around_marks("".join([*pieces, text[position:]]))
+        plain = plain_text(text, _CODE_OR_MARK, shown)
         return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
 
     def _numbers(self, text: str) -> Iterator[int]:
@@ -304,19 +294,6 @@ class StatementParser:
 
     def _without_marks(self, marked: str) -> tuple[str, tuple[int, ...]]:
         return " ".join(_READ_MARK.sub("", marked).split()), self._cited(marked)
-
-
-def _plain_around_marks(text: str) -> str:
-    """Return plain text, in which marks stay."""
-    parts = _MARK_ALONE.split(text)
-    joined = "".join(part if at % 2 == 0 else f"\u0001{at}\u0001" for at, part in enumerate(parts))
-    # control characters do not pass `plain_text`: a word that no Markdown is made of stands for each mark
-    token = "MARKOF"
-    while token in joined:
-        token += "X"
-    stood = re.sub("\u0001(\\d+)\u0001", rf" {token}\1X", joined)
-    plain = plain_text(stood)
-    return re.sub(rf" ?{token}(\d+)X", lambda match: parts[int(match[1])], plain)
 
 
 def _sentences(text: str) -> Iterator[str]:

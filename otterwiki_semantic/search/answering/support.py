@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from otterwiki_semantic.content.analysis import fold, sentence_ranges
+from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.plain import clean
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
-from otterwiki_semantic.search.answering.units import Clause, Unit, read_unit, read_units
+from otterwiki_semantic.search.answering.units import Clause, Unit, read_unit, read_units, sentences
 
 MIN_LIKENESS = 1.2
 """Of a sentence and the nearest unit: the share of its words that stand there, and the similarity of both, together."""
@@ -94,8 +94,8 @@ def unsupported_reason(
     if says_nothing_found(statement.text):
         return None
     text = _ANNOUNCES.sub("", clean(statement.text))
-    said = [read_unit(text[start:end], language) for start, end in sentence_ranges(text)]
-    said = [each for each in said if each.words or each.numbers or each.markers]
+    said = [read_unit(sentence, language) for sentence in sentences(text)]
+    said = [each for each in said if each.whole.words or each.whole.numbers or each.whole.markers]
     if not said:
         announces = text.rstrip().endswith((":", "："))
         return None if announces else NO_SOURCE if not cited else "its source does not say this"
@@ -104,7 +104,7 @@ def unsupported_reason(
     units = [(source.number, unit) for source in cited for unit in read_units(source, language)]
     for sentence in said:
         reason = _reason(sentence, units, similarity)
-        parts = [replace(sentence, clauses=(clause,)) for clause in sentence.clauses]
+        parts = [replace(sentence, whole=clause, clauses=(clause,)) for clause in sentence.clauses]
         if reason and (len(parts) == 1 or any(_reason(part, units, similarity) for part in parts)):
             return reason
     return None
@@ -123,12 +123,12 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
         return f'"{fact}" does not stand in its source'
     dropped, added = _other_markers(said, unit)
     if dropped:
-        return f'its source restricts this: "{_shown(min(dropped), unit)}"'
+        return f'its source restricts this: "{unit.whole.markers.get(min(dropped), min(dropped))}"'
     if added:
-        return f'not in its source: "{_shown(min(added), said)}"'
+        return f'not in its source: "{said.whole.markers[min(added)]}"'
     if _is_rearranged(said, unit):
         return "its source has these words, but does not say this"
-    if similarity and (word := _added_word(said, number, units, unit.without(said.words), similarity)):
+    if similarity and (word := _added_word(said, number, units, _without(unit, said.whole.words), similarity)):
         return f'not in its source: "{word}"'
     is_like = shares[best] + near[best] >= MIN_LIKENESS if similarity else shares[best] >= MIN_SHARE
     return None if is_like else "its source is about something else"
@@ -136,22 +136,23 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
 
 def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], similarity: Similarity) -> str | None:
     """Return a word that a source has nowhere, if there are many such, and none is like one that stands in its place."""
-    known = frozenset[str]().union(*(unit.words | unit.above_words for source, unit in units if source == number))
-    added = said.without(known)
-    if len(added) < MAX_ADDED * max(len(said.words), 1) or not instead or not added:
+    known = frozenset[str]().union(*(unit.whole.words | unit.above_words for source, unit in units if source == number))
+    added = _without(said, known)
+    if len(added) < MAX_ADDED * max(len(said.whole.words), 1) or not instead or not added:
         return None
     return added[0] if max(max(similarity(word, instead)) for word in added) < MIN_WORD_SIMILARITY else None
 
 
-def _shown(marker: str, unit: Unit) -> str:
-    """Return the words by which a unit says what a marker stands for."""
-    return next((clause.markers[marker] for clause in unit.clauses if marker in clause.markers), marker)
+def _without(unit: Unit, known: frozenset[str]) -> list[str]:
+    """Return the words of a unit whose stems are not among some."""
+    return [word for stem, word in unit.whole.spelled if stem not in known]
 
 
 def _share(said: Unit, unit: Unit) -> float:
     """Return the share of a sentence's words, numbers and names that a unit has; words above it count half."""
-    facts, words = said.facts - said.words, said.words
-    found = len(words & unit.words) + len(words & unit.above_words - unit.words) / 2 + _FACT_WEIGHT * len(facts & unit.facts)
+    words, known = said.whole.words, unit.whole.words
+    facts = said.whole.facts - words
+    found = len(words & known) + len(words & unit.above_words - known) / 2 + _FACT_WEIGHT * len(facts & unit.whole.facts)
     total = len(words) + _FACT_WEIGHT * len(facts)
     return found / total if total else 0.0
 
@@ -159,12 +160,12 @@ def _share(said: Unit, unit: Unit) -> float:
 def _other_fact(said: Unit, unit: Unit) -> str | None:
     """Return what of a sentence's numbers, names and word forms a unit has not, or has with another unit of measurement."""
     everything = f"{fold(unit.text)} {unit.above}"
-    for number in said.numbers:
-        measures = {other.unit for other in unit.numbers if other.value == number.value}
+    for number in said.whole.numbers:
+        measures = {other.unit for other in unit.whole.numbers if other.value == number.value}
         is_above = _stands_in(number.value, unit.above)
         if not (not number.unit or {number.unit, ""} & measures if measures else is_above):
             return number.text
-    for name in sorted(said.names):
+    for name in sorted(said.whole.names):
         if not (name in everything if len(name) > 1 else _stands_in(name, everything)):
             return name
     return _other_form(said, unit)
@@ -177,27 +178,31 @@ def _stands_in(fact: str, text: str) -> bool:
 
 def _other_form(said: Unit, unit: Unit) -> str | None:
     """Return a word of a sentence of whose stem a unit only has another word."""
-    theirs = {form.partition("+")[0] for form in unit.forms}
-    return next((form.replace("+", "") for form in sorted(said.forms - unit.forms) if form.partition("+")[0] in theirs), None)
+    theirs = {form.partition("+")[0] for form in unit.whole.forms}
+    return next(
+        (form.replace("+", "") for form in sorted(said.whole.forms - unit.whole.forms) if form.partition("+")[0] in theirs),
+        None,
+    )
 
 
 def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
     """Return what a sentence leaves out, and what it adds, of what negates, restricts, obliges or allows."""
-    dropped, added = set(unit.required - said.markers), set[str]()
-    values = {number.value for number in said.numbers}
+    own, unit_words = said.whole.markers.keys(), unit.whole.words
+    dropped, added = set(unit.required - own), set[str]()
+    values = {number.value for number in said.whole.numbers}
     for clause in said.clauses:
         theirs = _markers_of(_related(clause, unit), unit, values)
-        dropped |= theirs - said.markers
+        dropped |= theirs - own
         added |= clause.markers.keys() - theirs
     for one, other in (*_ALIKE, *((other, one) for one, other in _ALIKE)):
         if one in added and other in dropped:
             added.discard(one)
             dropped.discard(other)
-    if said.words & unit.above_words - unit.words:
+    if said.whole.words & unit.above_words - unit_words:
         added -= {"if", "while"} | unit.above_markers  # a heading says when
-    if "unless" in said.markers:
-        added -= {"if"}
-    for changed, by in ((dropped, said.markers), (added, unit.markers)):
+    if "unless" in own:
+        added.discard("if")
+    for changed, by in ((dropped, own), (added, unit.whole.markers.keys())):
         if "can" in by:
             changed.discard("may")
         if not by & _ALLOWING:
@@ -232,14 +237,14 @@ def _related(clause: Clause, unit: Unit) -> list[Clause]:
 def _is_rearranged(said: Unit, unit: Unit) -> bool:
     """Whether a sentence joins words of different clauses or rows, or has subject and object in each other's place."""
     if unit.subject:
-        return unit.subject.isdisjoint(said.facts)
+        return unit.subject.isdisjoint(said.whole.facts)
     for clause in said.clauses:
         best, *others = _related(clause, unit)
         for other in others:
             mixed = clause.facts & other.facts - best.facts
-            if not (_comes_later(other, best, unit) and best.facts - said.facts):
+            if not (_comes_later(other, best, unit) and best.facts - said.whole.facts):
                 mixed -= clause.words
-            if mixed and other.facts - said.facts:
+            if mixed and other.facts - said.whole.facts:
                 return True
         if "," not in said.text and _is_turned(clause, best):
             return True

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
+from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold, function_words, sentence_ranges, words
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.plain import plain_text
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
 from otterwiki_semantic.search.answering.vocabulary import Language, vocabulary
 
@@ -38,7 +39,7 @@ _LETTERS = frozenset("cdjlmnst") | {"qu"}
 """What apostrophes cut off."""
 _HEADING_STARTS = {False: (0,), True: range(12)}
 """Where markers of a heading may begin that restrict what stands below it; a negation also after a word, as in *Do not*."""
-_TELLING_WHEN = ("when ", "wenn ", "quand ")
+_TELLING_WHEN = (" when ", " wenn ", " quand ")
 """Beginnings of headings that are titles, not conditions."""
 _MIN_WORDS = 2
 """Words and numbers of a clause; a shorter one is a part of the one before it."""
@@ -52,8 +53,7 @@ _LONGEST_ABBREVIATION = 3
 """Letters of units whose case counts, such as *mW*."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A number as it is compared."""
 
     value: str
@@ -63,9 +63,9 @@ class Number:
     """As it is written, with its unit."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clause:
-    """A part of a unit."""
+    """A sentence or a part of one."""
 
     spelled: tuple[tuple[str, str], ...]
     """Stems with their words in their order, without words that only join others."""
@@ -83,17 +83,17 @@ class Clause:
     is_ordered: bool
     """Whether the order of its words tells who does what."""
 
-    @property
-    def order(self) -> list[str]:
+    @cached_property
+    def order(self) -> tuple[str, ...]:
         """Stems in their order."""
-        return [stem for stem, _ in self.spelled]
+        return tuple(stem for stem, _ in self.spelled)
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """Stems of all words that tell something."""
-        return frozenset(stem for stem, _ in self.spelled)
+        return frozenset(self.order)
 
-    @property
+    @cached_property
     def facts(self) -> frozenset[str]:
         """Words, names and the values of numbers."""
         return self.words | self.names | {number.value for number in self.numbers}
@@ -104,6 +104,8 @@ class Unit:
     """A sentence, an item of a list, a row of a table or a line of code."""
 
     text: str
+    whole: Clause
+    """All of it as one clause."""
     clauses: tuple[Clause, ...]
     above: str = ""
     """Folded title and headings above it, and what announces it."""
@@ -115,40 +117,6 @@ class Unit:
     """What the first cell of a row says; empty if it is none."""
     is_whole: bool = True
     """Whether it is a sentence of a paragraph that is understood without the one before it."""
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Stems of all words that tell something."""
-        return frozenset(word for each in self.clauses for word in each.order)
-
-    @cached_property
-    def facts(self) -> frozenset[str]:
-        """Words, names and the values of numbers."""
-        return self.words.union(*(each.facts for each in self.clauses))
-
-    def without(self, known: frozenset[str]) -> list[str]:
-        """Return the words whose stems are not among some."""
-        return [word for each in self.clauses for stem, word in each.spelled if stem not in known]
-
-    @cached_property
-    def forms(self) -> frozenset[str]:
-        """Those of all clauses."""
-        return frozenset(form for each in self.clauses for form in each.forms)
-
-    @cached_property
-    def markers(self) -> frozenset[str]:
-        """Those of all clauses, without words."""
-        return frozenset(marker for each in self.clauses for marker in each.markers)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Those of all clauses."""
-        return frozenset(name for each in self.clauses for name in each.names)
-
-    @cached_property
-    def numbers(self) -> tuple[Number, ...]:
-        """Those of all clauses, in their order."""
-        return tuple(number for each in self.clauses for number in each.numbers)
 
 
 def read_unit(text: str, language: str) -> Unit:
@@ -165,32 +133,42 @@ def read_unit(text: str, language: str) -> Unit:
             parts.append(piece)
         else:
             parts[-1] += piece
-    return Unit(text, tuple(_clause(part, language, known) for part in parts))
+    clauses = tuple(_clause(part, language, known) for part in parts)
+    return Unit(text, clauses[0] if len(clauses) == 1 else _joined(clauses), clauses)
+
+
+def _joined(clauses: Sequence[Clause]) -> Clause:
+    return replace(
+        clauses[0],
+        spelled=tuple(chain.from_iterable(each.spelled for each in clauses)),
+        forms=frozenset[str]().union(*(each.forms for each in clauses)),
+        markers={marker: shown for each in reversed(clauses) for marker, shown in each.markers.items()},
+        numbers=tuple(chain.from_iterable(each.numbers for each in clauses)),
+        names=frozenset[str]().union(*(each.names for each in clauses)),
+    )
 
 
 @lru_cache(_KEPT_SOURCES)
 def read_units(source: Source, language: str) -> tuple[Unit, ...]:
     """Return the units of a source, each with what stands above it, and with the sentence that it continues."""
-    units: list[Unit] = []
+    return tuple(islice(_units_of(source, language), _MAX_UNITS))
+
+
+def _units_of(source: Source, language: str) -> Iterator[Unit]:
     for headings, text in _sections(source):
-        above = " . ".join((source.title, *headings))
         required = _restrictions(headings[-1], language) if headings else frozenset[str]()
-        template = _below(Unit("", (), required=required), above, language)
+        template = _below(replace(read_unit("", language), required=required), " . ".join((source.title, *headings)), language)
         parser = StatementParser(0)
-        for unit in _units((*parser.feed(text), *parser.finish()), template, language):
-            if len(units) < _MAX_UNITS:
-                units.append(unit)
-    return tuple(units)
+        yield from _units((*parser.feed(text), *parser.finish()), template, language)
 
 
 def _restrictions(heading: str, language: str) -> frozenset[str]:
     """Return the markers of a heading that restrict what stands below it: with which it begins, or *myths* anywhere."""
-    if fold(heading).startswith(_TELLING_WHEN):
+    folded = f" {fold(heading)}"
+    if folded.startswith(_TELLING_WHEN):
         return frozenset()
-    found = {marker: each for clause in read_unit(heading, language).clauses for marker, each in clause.markers.items()}
-    begins = {
-        marker for marker, each in found.items() if f" {fold(heading)}".find(f" {each}") in _HEADING_STARTS[marker == "not"]
-    }
+    found = read_unit(heading, language).whole.markers
+    begins = {name for name, each in found.items() if folded.find(f" {each}") in _HEADING_STARTS[name == "not"]}
     return frozenset((begins | {"unreal"}) & found.keys() & _RESTRICTING)
 
 
@@ -213,16 +191,22 @@ def _units(statements: Sequence[Statement], template: Unit, language: str) -> It
     announced, previous, block = template, "", -1
     for statement in statements:
         is_code, is_item = statement.kind is StatementKind.CODE, statement.kind is StatementKind.ITEM
-        lines = statement.text.splitlines() if is_code else _sentences(statement.text)
+        lines = statement.text.splitlines() if is_code else sentences(statement.text)
         for text in lines:
             continues = bool(pronouns & set(fold(text).split()[:1]))
             above = announced if (is_item or is_code) and block in {-1, statement.block} else template
             if previous and (continues or is_code):
                 above = _below(above, previous, language)
-            clauses = read_unit(text, language).clauses
+            own = read_unit(text, language)
             cell = _FIRST_CELL.match(text) if is_item else None
-            subject = read_unit(cell[1], language).facts if cell else frozenset[str]()
-            yield replace(above, text=text, clauses=clauses, subject=subject, is_whole=not (continues or is_code or is_item))
+            yield replace(
+                above,
+                text=text,
+                whole=own.whole,
+                clauses=own.clauses,
+                subject=read_unit(cell[1], language).whole.facts if cell else frozenset(),
+                is_whole=not (continues or is_code or is_item),
+            )
             previous = previous if is_code else text
         block = statement.block if is_item or is_code else -1
         if previous.endswith((":", "：")):
@@ -235,16 +219,17 @@ def _units(statements: Sequence[Statement], template: Unit, language: str) -> It
 
 def _below(unit: Unit, text: str, language: str) -> Unit:
     """Return a unit with one more text above it."""
-    own = read_unit(text, language)
+    own = read_unit(text, language).whole
     return replace(
         unit,
         above=f"{unit.above} {fold(text)}",
         above_words=unit.above_words | own.words,
-        above_markers=unit.above_markers | own.markers,
+        above_markers=unit.above_markers | own.markers.keys(),
     )
 
 
-def _sentences(text: str) -> list[str]:
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
     return [text[start:end] for start, end in sentence_ranges(text)]
 
 

@@ -15,7 +15,7 @@ from otterwiki_semantic.indexing.promotion import QualityGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search.evaluation import JudgedQuery
-from otterwiki_semantic.search.name_evidence import EXACT_POINTS
+from otterwiki_semantic.search.scoring import EXACT_POINTS
 from otterwiki_semantic.storage import GenerationStore
 from tests.support.engines import opened
 from tests.support.live_wiki import eventually, make_repository

@@ -141,14 +141,6 @@ def test_equally_good_ones_stay_in_their_order(index: IndexEngine, server: Reran
     assert paths(search(index, "water for the beds", n=8)) == paths(search(index, "water for the beds", n=8, rerank=False))
 
 
-def test_what_the_query_names_stays_first(index: IndexEngine, server: RerankServer) -> None:
-    server.reply = by("gardener")
-    answer = search(index, "pump", explain=True)
-    assert paths(answer)[:2] == ["pump", "opinion"]
-    assert [hit.explain.rule for hit in answer.results[:2] if hit.explain] == ["exact title", "reranker"]
-    assert not any(text.startswith("[Pump]") for text in server.requests[0]["documents"])
-
-
 def test_a_page_gets_no_more_than_its_share(index: IndexEngine, server: RerankServer) -> None:
     server.reply = by("hose")
     answer = search(index, "where does water come from", n=5)

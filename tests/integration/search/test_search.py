@@ -172,13 +172,6 @@ def test_each_mode_ranks_by_its_side(index: IndexEngine) -> None:
     assert find(index, "zzzz", mode=Mode.KEYWORD) == []
 
 
-def test_the_ratio_leads_from_one_mode_to_the_other(index: IndexEngine) -> None:
-    query = "how vegetables get moisture, not tape"
-    for ratio, mode in ((0.0, Mode.KEYWORD), (1.0, Mode.SEMANTIC)):
-        assert find(index, query, semantic_ratio=ratio)[0] == find(index, query, mode=mode)[0]
-    assert find(index, query, semantic_ratio=0.0)[0] != find(index, query, semantic_ratio=1.0)[0]
-
-
 @pytest.mark.parametrize("fusion", Fusion)
 def test_an_explanation_adds_up(index: IndexEngine, fusion: Fusion) -> None:
     for hit in ask(index, "water from the well", explain=True, n=20, fusion=fusion).results:
@@ -348,60 +341,7 @@ def test_facets_count_the_pages_that_were_found(index: IndexEngine) -> None:
     assert ask(index, "pump").facets is None
 
 
-def test_facets_leave_out_what_is_neither_shown_nor_relevant(index: IndexEngine) -> None:
-    answer = ask(index, "the pump lifts water from the well", n=1, facets=True)
-    assert answer.facets is not None
-    assert "network" not in answer.facets.category
-
-
 # Repeats, diversity, context
-
-
-def test_boilerplate_appears_once_with_the_other_pages(tmp_path: Path) -> None:
-    notice = "# Notice\n\n" + BOILERPLATE * 2
-    pages: dict[str, str | bytes] = {f"team{number}.md": f"{notice}\n## Members\n\nTeam {number}.\n" for number in range(4)}
-    pages |= {f"copy{number}.md": notice for number in range(3)}
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", pages=()))
-    index.start()
-    try:
-        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
-        hits = ask(index, "where to report mistakes on a page", n=10).results
-        repeated = [hit for hit in hits if "shared mailbox" in hit.snippet]
-        texts = {hit.snippet[hit.prefix_length :] for hit in repeated}
-        assert len(texts) == len(repeated)
-        assert sum(1 + len(hit.also_on) for hit in repeated) == 7
-        assert all(hit.path not in hit.also_on for hit in repeated)
-    finally:
-        index.close()
-
-
-def test_diversity_brings_other_pages_forward(index: IndexEngine) -> None:
-    plain = find(index, "what was found and carried to the harbour", n=4, max_chunks_per_page=5)
-    diverse = find(index, "what was found and carried to the harbour", n=4, max_chunks_per_page=5, diversity=1.0)
-    assert plain[0] == diverse[0] == "long"
-    assert len(set(diverse)) > len(set(plain))
-
-
-def test_a_page_has_its_share_of_the_results(index: IndexEngine) -> None:
-    for share in (1, 2, 3):
-        assert find(index, "carried down to the harbour", n=20, max_chunks_per_page=share).count("long") == share
-
-
-def test_context_adds_what_stands_around(index: IndexEngine) -> None:
-    plain = top(index, "the compass")
-    assert (plain.context_before, plain.context_after) == (None, None)
-    hit = top(index, "the compass", context=1)
-    assert hit.snippet == plain.snippet
-    assert hit.chunk_index > 0
-    assert hit.context_before is not None
-    assert hit.context_after is not None
-    assert "barometer" in hit.context_before
-    assert "dinghy" in hit.context_after
-    wider = top(index, "the compass", context=3)
-    assert wider.context_before is not None
-    assert len(wider.context_before) >= len(hit.context_before)
-    first = top(index, "lentils, beans, peas and lettuce", context=3)
-    assert (first.total_chunks, first.context_before, first.context_after) == (1, None, None)
 
 
 def test_highlights_are_the_words_of_the_query(index: IndexEngine) -> None:
@@ -423,14 +363,6 @@ def test_a_question_about_nothing_here_is_flagged(index: IndexEngine) -> None:
     answer = ask(index, "how do the vegetables get their water")
     assert answer.confident
     assert answer.results[0].relevant
-
-
-def test_what_is_too_far_away_is_left_out(index: IndexEngine) -> None:
-    every = ask(index, "vegetables", n=50).results
-    near = ask(index, "vegetables", n=50, min_similarity=0.3).results
-    assert 0 < len(near) < len(every)
-    assert all(hit.distance is not None and 1 - hit.distance >= 0.3 for hit in near)
-    assert ask(index, "vegetables", min_similarity=0.99).results == ()
 
 
 def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:

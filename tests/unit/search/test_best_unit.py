@@ -54,9 +54,10 @@ def chosen(source: str, query: str, weights: dict[str, float], embed: Embed | No
     found: list[str] = []
     chunks: Sequence[Chunk] = chunks_of(source, "Backups")
     highlighter = Highlighter(parsed)
-    units = chooser.choose(chunks, [highlighter.ranges(chunk.text) for chunk in chunks])  # type: ignore[arg-type]
-    for chunk, unit in zip(chunks, units, strict=True):
-        found.append("" if unit is None else f"{chunk.sections[unit.section].heading}: {chunk.text[unit.start : unit.end]}")
+    ranked = chooser.rank(chunks, [highlighter.ranges(chunk.text) for chunk in chunks])  # type: ignore[arg-type]
+    for chunk, units in zip(chunks, ranked, strict=True):
+        best = units[0].unit if units else None
+        found.append("" if best is None else f"{chunk.sections[best.section].heading}: {chunk.text[best.start : best.end]}")
     return found
 
 

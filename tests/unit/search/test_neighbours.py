@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from otterwiki_semantic.core.records import StoredChunk
-from otterwiki_semantic.search.neighbours import chunk_runs, context_around, joined_text
+from otterwiki_semantic.search.results import chunk_runs, context_around, joined_text
 
 CHUNK = StoredChunk(
     name="p",

@@ -9,10 +9,9 @@ from otterwiki_semantic.core.records import Filters, Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search import Scale, retrieval
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
-from otterwiki_semantic.search.fusion import fused_score
 from otterwiki_semantic.search.query import filter_of, parse_query
 from otterwiki_semantic.search.retrieval import retrieve
-from otterwiki_semantic.search.scoring import PAGE_SIMILARITY_WEIGHT
+from otterwiki_semantic.search.scoring import PAGE_SIMILARITY_WEIGHT, fused_score
 from tests.support.small_index import QUERY, SmallIndex
 
 SCALE = Scale()

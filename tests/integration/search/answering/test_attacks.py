@@ -8,7 +8,7 @@ import pytest
 
 from otterwiki_semantic.search.answering.plain import plain_text
 from otterwiki_semantic.search.answering.prompt import prompt
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import StatementParser
 from otterwiki_semantic.search.answering.support import Similarity, unsupported_reason
 
@@ -58,12 +58,12 @@ def sources(page: str) -> list[Source]:
 def test_a_page_stays_between_its_marks(name: str) -> None:
     page, _ = ATTACKS[name]
     system, user = prompt("How long are backups kept?", sources(page), (), (), 8_192)
-    assert page not in system.text
-    code = re.findall(r"^=== source 1 ([0-9a-f]{16}): ", user.text, re.MULTILINE)[0]
+    assert page not in system.content
+    code = re.findall(r"^=== source 1 ([0-9a-f]{16}): ", user.content, re.MULTILINE)[0]
     assert code not in page
-    marks = [line for line in user.text.splitlines() if code in line]
+    marks = [line for line in user.content.splitlines() if code in line]
     assert len(marks) == 4, "where the two sources begin and end"
-    inside = user.text[user.text.index(marks[0]) + len(marks[0]) : user.text.index(marks[1])]
+    inside = user.content[user.content.index(marks[0]) + len(marks[0]) : user.content.index(marks[1])]
     assert inside.strip("\n") == page
 
 

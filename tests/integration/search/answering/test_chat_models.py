@@ -12,7 +12,8 @@ import pytest
 
 from otterwiki_semantic.core.errors import ChatModelError
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.search.answering.chat import ChatModel, Message, open_chat_model
+from otterwiki_semantic.search.answering.chat import ChatModel, open_chat_model
+from otterwiki_semantic.search.answering.chat_protocols import Message
 from tests.support.chat_server import (
     PROVIDERS,
     ChatServer,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otterwiki_semantic.search.answering.conflicts import find_conflicts
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 
 
 def source(number: int, title: str, text: str, updated: str | None = None) -> Source:
@@ -14,7 +14,7 @@ def test_both_pages_and_the_newer_one_are_named() -> None:
     found = find_conflicts(
         [
             source(1, "Backups", "Every night counts. Backups are kept for 30 days.", "2024-01-01T00:00:00Z"),
-            source(2, "Retention", "Our backups are kept 90 days.", "2025-01-01T00:00:00+00:00"),
+            source(2, "Retention", "Our backups are kept 90 days.", "2025-01-01T00:00:00Z"),
         ]
     )
     assert [each.describe() for each in found] == [
@@ -64,7 +64,7 @@ def test_sentences_of_one_page_and_dated_pages_do_not_conflict() -> None:
 
 def test_the_newer_page_is_unknown_without_dates() -> None:
     found = find_conflicts(
-        [source(1, "One", "Backups are kept for 30 days.", "soon"), source(2, "Two", "Backups are kept for 90 days.")]
+        [source(1, "One", "Backups are kept for 30 days."), source(2, "Two", "Backups are kept for 90 days.")]
     )
     assert found[0].newer is None
     assert found[0].describe() == "'One' says \"30 days\", 'Two' says \"90 days\""

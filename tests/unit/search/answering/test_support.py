@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
 from otterwiki_semantic.search.answering.support import NO_SOURCE, says_nothing_found, unsupported_reason
 from otterwiki_semantic.search.answering.vocabulary import LANGUAGES

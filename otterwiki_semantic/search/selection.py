@@ -1,18 +1,121 @@
-"""Near-duplicates among ranked chunks: each passage is shown once, with the other pages that repeat it."""
+"""What to show of ranked candidates: each passage once, a few of each page, and diverse ones if that is asked for."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
+from otterwiki_semantic.core.records import SearchOptions, Sort
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.candidates import Candidate, Tier
+from otterwiki_semantic.storage import Catalog
 
 _MAX_ALIKE = 100
 """Possible duplicates of a chunk that are looked at: of thousands that are all alike, the best are kept, or none."""
+_MAX_COMPARED_PER_PAGE = 50
+"""Candidates of a page that can become results."""
+_LOOK_BEYOND = 20
+"""Candidates behind the results that are compared with them, to find more pages that repeat one."""
+_DIVERSE_PER_RESULT = 4
+"""Candidates, for each result, among which diverse ones are chosen."""
+_BLOCK = 5
+"""Diverse results are chosen in blocks, each among four times as many candidates as there are results up to its end."""
+
+
+def select(
+    ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
+) -> tuple[list[Candidate], Mapping[int, set[str]]]:
+    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
+    known = {each.id for each in ranking}
+    ordered = [*ranking, *(each for each in ranked if each.id not in known)]
+    compared = deduplicator(ordered, options, catalog, pinned=len(ranking))
+    distinct, pages = compared.distinct(), len({each.path for each in ordered})
+    if not options.diversity or options.sort is Sort.UPDATED:
+        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
+        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
+    else:
+        share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
+        considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
+        order = mmr_order(
+            [each.score for each in considered],
+            catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
+            [each.path for each in considered],
+            options.diversity,
+            most,
+            options.max_chunks_per_page,
+            len(ranking),
+        )
+        chosen = [considered[position] for position in order]
+    return chosen[len(ranking) :], compared.also_on
+
+
+def deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
+    """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
+    ordinals: Counter[str] = Counter()
+    compared = []
+    for each in ranked:
+        ordinals[each.path] += 1
+        if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
+            compared.append(each)
+    signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
+    ranks_pages = options.max_chunks_per_page == 1
+    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
+
+
+def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
+    """Return the first `n` candidates with up to `max_per_page` of a page; stop when all of the `pages` have theirs."""
+    taken: Counter[str] = Counter()
+    left = min(n, max_per_page * pages)
+    for each in ranked if left else ():
+        if taken[each.path] < max_per_page:
+            taken[each.path] += 1
+            left -= 1
+            yield each
+        if not left:
+            return
+
+
+def mmr_order(
+    scores: Sequence[float],
+    vectors: Matrix,
+    pages: Sequence[str],
+    diversity: float,
+    n: int,
+    max_per_page: int,
+    pinned: int = 0,
+) -> list[int]:
+    """Return the positions of up to `n` of the ranked chunks, by maximal marginal relevance.
+
+    The first one, or the `pinned` ones, stay first; the order does not depend on `n`. Each next one has the most of
+    ``(1 - diversity) * score - diversity * similarity``, with the scores scaled to the range 0 to 1 and the similarity that to
+    the nearest one chosen before (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
+    """
+    if not scores:
+        return []
+    nearest = np.full(len(scores), -1.0)
+    taken: Counter[str] = Counter()
+    is_open = np.ones(len(scores), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < n and is_open.any():
+        pool = _DIVERSE_PER_RESULT * _BLOCK * (len(chosen) // _BLOCK + 1)
+        while not is_open[:pool].any():
+            pool += _BLOCK
+        values = np.array(scores[:pool])
+        values = (values - values.min()) / max(float(np.ptp(values)), 1e-9)
+        gain = (1 - diversity) * values - diversity * nearest[:pool]
+        best = int(np.argmax(np.where(is_open[:pool], gain, -np.inf))) if len(chosen) >= max(pinned, 1) else len(chosen)
+        chosen.append(best)
+        taken[pages[best]] += 1
+        is_open[best] = False
+        if taken[pages[best]] >= max_per_page:
+            is_open &= np.array([page != pages[best] for page in pages])
+        nearest = np.maximum(nearest, vectors @ vectors[best])
+    return chosen
 
 
 class Deduplicator:
@@ -36,7 +139,7 @@ class Deduplicator:
         self._ranks_pages = ranks_pages
         self._pinned = pinned
         self._alike = _possible_duplicates([each.id for each in ranked], signatures)
-        self._paths = {each.id: each.path for each in ranked}
+        self._paths = {each.id: each.path for each in ranked if each.id in self._alike}
         self._texts: dict[int, str] = {}
         self._passages: dict[int, ShingledText] = {}
         self._kept: dict[int, None] = {}
@@ -71,7 +174,10 @@ class Deduplicator:
 
     def _original(self, chunk: int) -> int | None:
         """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
-        alike = [other for other in self._kept if other in self._alike.get(chunk, ())]
+        possible = self._alike.get(chunk)
+        if not possible:
+            return None
+        alike = [other for other in self._kept if other in possible]
         same = (other for other in alike if self._text(other) == self._text(chunk))
         near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)

@@ -6,7 +6,7 @@ import pytest
 
 from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.search.answering import search_queries
-from otterwiki_semantic.search.answering.retrieval import queries_in
+from otterwiki_semantic.search.answering.sources import queries_in
 
 BEFORE = [Exchange("How long are backups kept?", "14 nights [1].")]
 

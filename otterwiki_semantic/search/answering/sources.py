@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from otterwiki_semantic.content.analysis import function_words, words
 from otterwiki_semantic.core.records import Answer, Exchange, Hit
 from otterwiki_semantic.search.answering.plain import visible_markdown
-from otterwiki_semantic.search.answering.prompt import NO_QUERY
-from otterwiki_semantic.search.answering.source import Source
 
+NO_QUERY = "NONE"
+"""What a model writes if it knows no other wording of a question."""
 _SHORT = 3
 """A question with fewer telling words is understood with the one before."""
 _MAX_PARTS = 3
@@ -23,6 +24,23 @@ _LIST_MARK = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.)])\s+")
 _AROUND_QUERY = " \t\"'`*\u201c\u201d\u201e\u00ab\u00bb"
 _LONGEST_QUERY = 300
 _QUESTION_END = re.compile(r"(?<=[?？;；])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage that a model is given, and that the sentences of its answer name by number."""
+
+    number: int
+    """From 1, as notes are numbered."""
+    path: str
+    """The page's path in the wiki."""
+    title: str
+    headings: tuple[str, ...]
+    """Those above the passage, the outermost first."""
+    text: str
+    """Markdown, whole blocks of the page."""
+    updated: str | None = None
+    """When a commit last changed the page, ISO 8601 in UTC."""
 
 
 def search_queries(question: str, history: Sequence[Exchange]) -> list[str]:

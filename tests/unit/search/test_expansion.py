@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.search.synonyms import read_synonyms
+from otterwiki_semantic.search.expansion import read_synonyms, with_synonyms
 
 PAGE = """# Our words
 
@@ -42,14 +42,14 @@ inside, code
     ],
 )
 def test_a_query_is_also_asked_with_the_other_words_of_a_group(query: str, variants: list[str]) -> None:
-    assert list(read_synonyms(PAGE).variants(query)) == variants
+    assert list(with_synonyms(query, read_synonyms(PAGE))) == variants
 
 
 def test_there_are_at_most_six_variants() -> None:
     synonyms = read_synonyms(", ".join(f"word{letter}" for letter in "abcdefghijk"))
-    assert list(synonyms.variants("worda")) == [f"word{letter}" for letter in "bcdefg"]
+    assert list(with_synonyms("worda", synonyms)) == [f"word{letter}" for letter in "bcdefg"]
 
 
 @pytest.mark.parametrize("text", ["", "\0", "a, a, A", "=>", "a =>", "=> b", ",,,", "a, " * 100_000, "- \n" * 1000, "東京, 京"])
 def test_odd_pages_have_no_groups_but_raise_no_error(text: str) -> None:
-    assert read_synonyms(text).variants("a b c 東京") == ()
+    assert with_synonyms("a b c 東京", read_synonyms(text)) == ()

@@ -1,10 +1,10 @@
-"""Models behind a server."""
+"""The model that writes, behind a server of one of the `PROTOCOLS`."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,9 +12,7 @@ from otterwiki_semantic.core.errors import ChatModelError, ConfigError
 from otterwiki_semantic.core.http import JsonClient, ProviderError, ProviderTimeoutError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.search.answering.chat.base import Message
-from otterwiki_semantic.search.answering.chat.protocols import PROTOCOLS, Delta
-from otterwiki_semantic.search.answering.chat.thoughts import ThoughtFilter
+from otterwiki_semantic.search.answering.chat_protocols import PROTOCOLS, Delta, Json, Message
 
 _CONNECT_SECONDS = 5.0
 _MAX_BYTES = 4 << 20
@@ -22,70 +20,83 @@ _RETRY_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE = 10.0
 _MAX_SHOWN = 60
+_TOOL = "asked for a tool instead of answering"
 _ENDINGS = {
     "length": "reached its longest answer",
     "max_tokens": "reached its longest answer",
     "model_context_window_exceeded": "reached the end of its window",
     "content_filter": "was stopped by the provider's filter",
     "refusal": "refused to answer",
-    "tool_calls": "asked for a tool instead of answering",
-    "tool_use": "asked for a tool instead of answering",
-    "function_call": "asked for a tool instead of answering",
+    "tool_calls": _TOOL,
+    "tool_use": _TOOL,
+    "function_call": _TOOL,
 }
+_THOUGHTS = ("<think>", "<thinking>", "<reasoning>")
 
 
-class RemoteChatModel:
-    """A `ChatModel` behind a server of one of the `PROTOCOLS`. The key is sent to this server only, and never shown."""
+def open_chat_model(settings: Settings) -> ChatModel | None:
+    """Return the configured model; None without one, also for `extractive`. Asks no server."""
+    return ChatModel(settings) if settings.has_chat_model else None
+
+
+class ChatModel:
+    """A model that continues a conversation.
+
+    Its key is sent to its server only. Errors of the methods: `ChatModelError`, which shows no key and no sent text.
+    """
 
     def __init__(self, settings: Settings) -> None:
         assert settings.answers is not None
         provider, _, self._model = settings.answers.partition(":")
         self._protocol = PROTOCOLS[provider]()
-        self._options: dict[str, Any] = json.loads(settings.answers_options)
+        self._options: Json = json.loads(settings.answers_options)
         self._key = settings.answers_key
         self._needs_key = settings.answers_url is None and provider != "ollama"
         self.name = settings.answers
         self.place = settings.answers_url or self._protocol.url
         self.window = settings.answers_window
-        bearer = None if provider == "anthropic" else self._key
+        """Tokens of conversation and answer together."""
         headers = self._protocol.headers(self._key)
+        bearer = self._key if headers is None else None
         self._client = JsonClient(self.place, bearer, connect_seconds=_CONNECT_SECONDS, max_bytes=_MAX_BYTES, headers=headers)
 
     def stream(self, messages: Sequence[Message], seconds: float, is_cancelled: Callable[[], bool]) -> Iterator[str]:
+        """Yield the text of an answer as it is written, within `seconds` in all.
+
+        If the caller stops, or `is_cancelled`, the connection is closed, so that the server stops writing.
+        """
         self._check_settings()
-        body = self._protocol.body(self._model, messages, self.window, self._options)
-        sent = [message.text for message in messages]
-        deadline = time.monotonic() + seconds
-        thoughts = ThoughtFilter()
+        sent = [message.content for message in messages]
         ending: str | None = None
         has_text = False
-        try:
-            for delta in self._deltas(body, deadline, is_cancelled):
+
+        def texts() -> Iterator[str]:
+            nonlocal ending
+            body = self._protocol.body(self._model, messages, self.window, self._options)
+            for delta in self._deltas(body, time.monotonic() + seconds, is_cancelled):
                 if delta.error is not None:
                     raise ProviderError(None, "it reports an error", server_message=delta.error)
                 if delta.ending is not None:
                     ending = delta.ending or ending or ""
-                text = thoughts.feed(delta.text)
+                yield delta.text
+
+        try:
+            for text in _without_thoughts(texts()):
                 has_text = has_text or bool(text.strip())
-                if text:
-                    yield text
+                yield text
         except ProviderError as error:
             raise self._error(error, sent) from None
-        if is_cancelled():
-            return
-        if ending is None:
-            raise ChatModelError(f"{self.name}: {self.place} ended the answer before its end; what came of it is shown")
-        if ending not in self._protocol.whole:
-            said = redact(ending, (self._key,), sent)[:_MAX_SHOWN]
-            raise ChatModelError(f"{self.name} {_ENDINGS.get(ending, f'ended with {said!r}')}")
-        if not has_text:
-            raise ChatModelError(f"{self.name}: {self.place} answered nothing; try another model")
+        if not is_cancelled():
+            self._check_ending(ending, sent)
+            if not has_text:
+                raise ChatModelError(f"{self.name}: {self.place} answered nothing; try another model")
 
     def check(self, seconds: float) -> str:
+        """Return what the server says about the model; nothing is written."""
         self._check_settings()
-        asked = self._protocol.check(self._model)
+        path, body = self._protocol.check(self._model)
         try:
-            answer = self._client.send(asked.path, seconds, asked.body).answer()
+            answer = self._client.send(path, seconds, body).answer()
         except ProviderError as error:
             raise self._error(error, ()) from None
         listed = answer.get("data") if isinstance(answer, dict) else None
@@ -96,6 +107,7 @@ class RemoteChatModel:
         return f"{self.name} at {self.place}, a window of {self.window:,} tokens"
 
     def close(self) -> None:
+        """Release what it holds, for good."""
         self._client.close()
 
     def _check_settings(self) -> None:
@@ -107,13 +119,20 @@ class RemoteChatModel:
         if reserved := sorted(set(self._options) & set(self._protocol.reserved)):
             raise ChatModelError(f"SEMANTIC_ANSWERS_OPTIONS may not have {', '.join(reserved)}: this program decides it")
 
-    def _deltas(self, body: Mapping[str, Any], deadline: float, is_cancelled: Callable[[], bool]) -> Iterator[Delta]:
+    def _check_ending(self, ending: str | None, sent: Sequence[str]) -> None:
+        """Raise `ChatModelError` if an answer is cut."""
+        if ending is None:
+            raise ChatModelError(f"{self.name}: {self.place} ended the answer before its end; what came of it is shown")
+        if ending not in self._protocol.whole:
+            said = redact(ending, (self._key,), sent)[:_MAX_SHOWN]
+            raise ChatModelError(f"{self.name} {_ENDINGS.get(ending, f'ended with {said!r}')}")
+
+    def _deltas(self, body: Json, deadline: float, is_cancelled: Callable[[], bool]) -> Iterator[Delta]:
         """Yield what the server sends; until it has sent something, a failure that may pass is tried again once."""
         has_begun, may_retry = False, True
         while True:
-            events = self._client.stream(self._protocol.path, deadline - time.monotonic(), body, is_cancelled)
             try:
-                for event in events:
+                for event in self._client.stream(self._protocol.path, deadline - time.monotonic(), body, is_cancelled):
                     has_begun = True
                     yield self._read(event)
             except ProviderError as error:
@@ -123,37 +142,59 @@ class RemoteChatModel:
                     raise
                 may_retry = False
                 _sleep(pause, is_cancelled)
-                if is_cancelled():
-                    return
-            else:
-                return
+                if not is_cancelled():
+                    continue
+            return
 
     def _read(self, event: Any) -> Delta:
         with suppress(KeyError, TypeError, AttributeError, IndexError, ConfigError):
             delta = self._protocol.read(event) if isinstance(event, dict) else None
             if delta and isinstance(delta.text, str) and isinstance(delta.ending, str | None):
                 return delta
-        provider = self.name.partition(":")[0]
-        raise ProviderError(200, f"it does not speak the protocol of {provider}")
+        raise ProviderError(200, f"it does not speak the protocol of {self.name.partition(':')[0]}")
 
     def _error(self, error: ProviderError, sent: Sequence[str]) -> ChatModelError:
         """Return what to tell people: what is wrong, and what they can do."""
         said = redact(error.server_message, (self._key,), sent)
         status = f"answers {error.status}" if error.status is not None and error.status != 200 else ""
         reason = ", ".join(filter(None, (status, error.reason, said))) or "cannot be reached"
-        return ChatModelError(f"{self.name}: {self.place}: {reason}; {self._remedy(error)}")
+        return ChatModelError(f"{self.name}: {self.place}: {reason}; {_remedy(error)}")
 
-    def _remedy(self, error: ProviderError) -> str:
-        status = error.status
-        if isinstance(error, ProviderTimeoutError):
-            return "make sure that it runs, or raise SEMANTIC_ANSWERS_SECONDS"
-        if status in {401, 403}:
-            return "set SEMANTIC_ANSWERS_KEY to a key that it accepts"
-        if status == 429:
-            return "wait, or raise the limits of the key's account"
-        if status is not None and status < 500:
-            return "correct SEMANTIC_ANSWERS, SEMANTIC_ANSWERS_URL or SEMANTIC_ANSWERS_OPTIONS"
-        return "make sure that it runs and can be reached, or correct SEMANTIC_ANSWERS_URL"
+
+def _remedy(error: ProviderError) -> str:
+    status = error.status
+    if isinstance(error, ProviderTimeoutError):
+        return "make sure that it runs, or raise SEMANTIC_ANSWERS_SECONDS"
+    if status in {401, 403}:
+        return "set SEMANTIC_ANSWERS_KEY to a key that it accepts"
+    if status == 429:
+        return "wait, or raise the limits of the key's account"
+    if status is not None and status < 500:
+        return "correct SEMANTIC_ANSWERS, SEMANTIC_ANSWERS_URL or SEMANTIC_ANSWERS_OPTIONS"
+    return "make sure that it runs and can be reached, or correct SEMANTIC_ANSWERS_URL"
+
+
+def _without_thoughts(texts: Iterator[str]) -> Iterator[str]:
+    """Yield texts without what a reasoning model thinks before it answers, in marks such as ``<think>…</think>``."""
+    waiting, closing = "", None
+    for text in texts:
+        waiting += text
+        while closing is None or closing in waiting:
+            if closing is not None:
+                waiting, closing = waiting.partition(closing)[2], None
+            begun = waiting.lstrip()
+            opening = next((each for each in _THOUGHTS if begun.lower().startswith(each)), None)
+            if opening is None:
+                break
+            waiting, closing = begun[len(opening) :], f"</{opening[1:]}"
+        if closing is not None:
+            waiting = waiting[-len(closing) :]
+        elif not any(each.startswith(begun.lower()) for each in _THOUGHTS):
+            break
+    else:
+        return
+    yield waiting
+    yield from filter(None, texts)
 
 
 def _sleep(seconds: float, is_cancelled: Callable[[], bool]) -> None:
