@@ -1,4 +1,4 @@
-"""The background scheduler: when to sync, and the threads of everything else that runs in the background."""
+"""The scheduler of work in the background: syncs, rebuilds, and what follows from them."""
 
 from __future__ import annotations
 
@@ -6,110 +6,72 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
-
-_SYNC = "sync"
-_THREADS = 5
-_WAKE_DELAY = timedelta(milliseconds=50)
-"""A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
-_CLOCK_SECONDS = 5.0
-_UNLIMITED = 1_000
-"""APScheduler drops a run beyond this number of instances, and counts one that is about to end: the work it was for is lost."""
+Work = Callable[[], None]
 
 log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs `sync` at an interval and when it is woken, once at a time; and other work in the background.
+    """Runs work in named slots: in each one thing at a time, in a thread of its own.
 
-    Any number of wake-ups during a sync make it run once more.
+    What a slot is asked for while it works runs afterwards, once. Time is monotonic: a clock that is set delays nothing.
     """
 
-    def __init__(self, sync: Callable[[], None], interval: float) -> None:
-        self._sync = sync
-        self._running = threading.Lock()
-        self._wanted = threading.Event()
-        logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            executors={"default": ThreadPoolExecutor(_THREADS)},
-            job_defaults={"coalesce": True, "max_instances": _UNLIMITED, "misfire_grace_time": None},
-        )
-        self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
-        self._stopped = threading.Event()
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[str, tuple[float, Work]] = {}
+        """What is to run, by slot, and when."""
+        self._running: set[str] = set()
+        self._is_stopped = False
 
     def start(self) -> None:
-        """Start the scheduler's thread; the first sync runs at once."""
-        self._scheduler.start()
-        threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
+        """Begin to run what is due."""
+        threading.Thread(target=self._dispatch, name="scheduler", daemon=True).start()
 
-    def wake(self) -> None:
-        """Run a sync in a moment; another call before that changes nothing."""
-        if self._wanted.is_set():
-            return
-        self._wanted.set()
-        self._sync_at(datetime.now(UTC) + _WAKE_DELAY)
+    def run_in(self, seconds: float, slot: str, work: Work) -> None:
+        """Run some work after a pause, in place of what waits in the same slot."""
+        with self._changed:
+            self._waiting[slot] = time.monotonic() + seconds, work
+            self._changed.notify_all()
 
-    def retry_in(self, seconds: float) -> None:
-        """Run the next sync after a pause, whenever it was due."""
-        self._sync_at(datetime.now(UTC) + timedelta(seconds=seconds))
+    def run_within(self, seconds: float, slot: str, work: Work) -> None:
+        """Run some work after a pause, or as soon as what already waits in the same slot would have run."""
+        with self._changed:
+            due = time.monotonic() + seconds
+            if slot not in self._waiting or due < self._waiting[slot][0]:
+                self._waiting[slot] = due, work
+                self._changed.notify_all()
 
-    def sync_within(self, seconds: float) -> None:
-        """Run the next sync after `seconds` at the latest."""
-        moment = datetime.now(UTC) + timedelta(seconds=seconds)
-        job = self._scheduler.get_job(_SYNC)
-        if job is not None and job.next_run_time > moment:
-            self._sync_at(moment)
+    def is_running(self, slot: str) -> bool:
+        """Whether something runs in a slot now."""
+        return slot in self._running
 
-    def _sync_at(self, moment: datetime) -> None:
-        if not self._stopped.is_set():
-            with suppress(JobLookupError):  # it was stopped this very moment
-                self._scheduler.modify_job(_SYNC, next_run_time=moment)
+    def stop(self, timeout: float, slot: str) -> None:
+        """Start nothing more, and wait up to `timeout` seconds for the work in one slot."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: slot not in self._running, timeout)
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Run some work in the background now; ignored once the scheduler was stopped."""
-        if not self._stopped.is_set():
-            self._scheduler.add_job(work)
+    def _dispatch(self) -> None:
+        with self._changed:
+            while not self._is_stopped:
+                now = time.monotonic()
+                idle = {slot: due for slot, (due, _) in self._waiting.items() if slot not in self._running}
+                for slot in [slot for slot, due in idle.items() if due <= now]:
+                    del idle[slot]
+                    _, work = self._waiting.pop(slot)
+                    self._running.add(slot)
+                    threading.Thread(target=self._run, args=(slot, work), name=slot, daemon=True).start()
+                self._changed.wait(min(idle.values()) - now if idle else None)
 
-    def reschedule_background(self, seconds: float, work: Callable[[], None], slot: str = "background") -> None:
-        """Run some work in the background after a pause, in place of what was to run in the same slot."""
-        if not self._stopped.is_set():
-            moment = datetime.now(UTC) + timedelta(seconds=seconds)
-            self._scheduler.add_job(work, "date", run_date=moment, id=slot, replace_existing=True)
-
-    def stop(self, timeout: float) -> None:
-        """Start nothing more, and wait up to `timeout` seconds for a running sync."""
-        self._stopped.set()
-        self._scheduler.pause()
-        self._scheduler.get_jobs()  # waits for the current round: a shutdown in the middle would end it with an error
-        self._scheduler.shutdown(wait=False)
-        if self._running.acquire(timeout=timeout):
-            self._running.release()
-
-    def _watch_clock(self) -> None:
-        """Sync when the clock was set: the scheduler's times are those of the clock, and could be a year away."""
-        offset = _clock_offset()
-        while not self._stopped.wait(_CLOCK_SECONDS):
-            offset, before = _clock_offset(), offset
-            if abs(offset - before) > _CLOCK_SECONDS:
-                log.info("the clock was set by %.0f s", offset - before)
-                self.retry_in(0)
-
-    def _run(self) -> None:
-        """Sync, or let the sync that is running be followed by another one."""
-        self._wanted.set()
-        while self._wanted.is_set() and not self._stopped.is_set() and self._running.acquire(blocking=False):
-            try:
-                self._wanted.clear()
-                self._sync()
-            finally:
-                self._running.release()
-
-
-def _clock_offset() -> float:
-    return time.time() - time.monotonic()
+    def _run(self, slot: str, work: Work) -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("work in the background failed: %s", slot)
+        finally:
+            with self._changed:
+                self._running.discard(slot)
+                self._changed.notify_all()

@@ -39,6 +39,7 @@ from otterwiki_semantic.core.records import (
     PageRequest,
     PageView,
     RelatedPage,
+    SearchContext,
     SearchOptions,
     WriteRequest,
     WrittenPage,
@@ -210,9 +211,9 @@ class PageWriter:
 
     def _is_indexed(self) -> bool:
         """Wait until the index equals HEAD; return whether it does."""
-        options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
+        options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS)
         try:
-            index = self._index.search(["page"], options)[0].index
+            index = self._index.search(["page"], options, context=SearchContext(is_logged=False))[0].index
         except SemanticError:
             return False
         return index.commit == index.head

@@ -9,10 +9,9 @@ from statistics import fmean
 from typing import Any
 
 import click
-from msgspec import structs
 
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
-from otterwiki_semantic.core.records import SearchOptions
+from otterwiki_semantic.core.records import SearchContext, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import (
@@ -51,7 +50,7 @@ def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mappi
     """Return the run of each ranking; a progress bar is shown on a terminal. Evaluation queries are in no search log."""
 
     def ask(query: str, options: SearchOptions) -> SearchResult:
-        answer = index.search([query], structs.replace(options, is_logged=False))[0]
+        answer = index.search([query], options, context=SearchContext(is_logged=False))[0]
         return SearchResult(answer.results, answer.confident, answer.degraded, answer.facets, answer.total_hits)
 
     for judged in queries[:_WARM_UP]:

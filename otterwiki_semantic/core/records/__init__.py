@@ -62,6 +62,7 @@ from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
 from otterwiki_semantic.core.records.requests import MAX_TEXT as MAX_TEXT
 from otterwiki_semantic.core.records.requests import MAX_WINDOW as MAX_WINDOW
+from otterwiki_semantic.core.records.requests import NO_CONTEXT as NO_CONTEXT
 from otterwiki_semantic.core.records.requests import AskRequest as AskRequest
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
@@ -83,6 +84,7 @@ from otterwiki_semantic.core.records.requests import ReadRequest as ReadRequest
 from otterwiki_semantic.core.records.requests import ReindexRequest as ReindexRequest
 from otterwiki_semantic.core.records.requests import ReindexStatusRequest as ReindexStatusRequest
 from otterwiki_semantic.core.records.requests import RelatedRequest as RelatedRequest
+from otterwiki_semantic.core.records.requests import SearchContext as SearchContext
 from otterwiki_semantic.core.records.requests import SearchOptions as SearchOptions
 from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequest
 from otterwiki_semantic.core.records.requests import Sort as Sort

@@ -43,6 +43,7 @@ from otterwiki_semantic.core.records import (
     ReindexStatusRequest,
     RelatedPages,
     RelatedRequest,
+    SearchContext,
     SearchOptions,
     SearchRequest,
     Suggestions,
@@ -136,6 +137,10 @@ def _route(
     blueprint.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), dispatch, methods=methods)
 
 
+def _context() -> SearchContext:
+    return SearchContext(request_id=request_id())
+
+
 def _not_found(rest: str = "") -> NoReturn:
     raise NotFound(f"the search API has nothing at {rest!r}")
 
@@ -173,8 +178,7 @@ class Api:
         """Search."""
         if not asked.compat:
             return bytes(self._answers([QueryRequest(asked.query, asked.options, asked.fields)])[0])
-        options = structs.replace(asked.options, request_id=request_id())
-        found = compatible(self._index.search([asked.query], options, page_urls())[0])
+        found = compatible(self._index.search([asked.query], asked.options, page_urls(), _context())[0])
         return bytes(with_fields(Raw(encode(found)), asked.fields))
 
     @Operation(
@@ -199,11 +203,11 @@ class Api:
         """Return the JSON of the answer to each search; those with the same options are made together."""
         alike: dict[SearchOptions, list[int]] = {}
         for position, each in enumerate(searches):
-            alike.setdefault(structs.replace(each.options, request_id=request_id()), []).append(position)
+            alike.setdefault(each.options, []).append(position)
         found: dict[int, Raw] = {}
         for options, positions in alike.items():
             queries = [searches[position].query for position in positions]
-            answers = self._index.fetch_json(IndexService.search, queries, options, page_urls())
+            answers = self._index.fetch_json(IndexService.search, queries, options, page_urls(), _context())
             found.update(zip(positions, decode(answers, list[Raw]), strict=True))
         return [with_fields(found[position], each.fields) for position, each in enumerate(searches)]
 

@@ -13,7 +13,16 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import Answer, Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
+from otterwiki_semantic.core.records import (
+    Answer,
+    Filters,
+    Hit,
+    SearchContext,
+    SearchOptions,
+    SuggestedLabel,
+    SuggestRequest,
+    query_text,
+)
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt
 from otterwiki_semantic.web.pages.layout import page_url, status_of
@@ -93,7 +102,7 @@ def _passages(service: IndexService, query: str, filters: Filters, *, units: int
         # A word that is found may still be the beginning of another one, which is no search to be counted.
         is_counted = not _relevant(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-        whole = service.search([text], structs.replace(options, draft=False, is_logged=is_counted))[0]
+        whole = service.search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
         answer = whole if _relevant(whole) else answer
     if relevant := _relevant(answer):
         passages = tuple(_shown(map(_passage, relevant)))

@@ -13,7 +13,7 @@ from msgspec import structs
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchOptions, Sort, query_text
+from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchContext, SearchOptions, Sort, query_text
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -205,8 +205,8 @@ class _Views:
         )
         is_new_query = "draft" not in request.args and "more" not in request.args
         is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
-        options = structs.replace(options, is_logged=is_new_query, draft=request.args.get("draft") == "typing")
-        return self._service.search([query_text(query)], options)[0]
+        options = structs.replace(options, draft=request.args.get("draft") == "typing")
+        return self._service.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]
 
 
 def _chosen() -> list[tuple[str, str]]:

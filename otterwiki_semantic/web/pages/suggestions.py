@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
-from otterwiki_semantic.core.records import RelatedPage, SearchOptions
+from otterwiki_semantic.core.records import RelatedPage, SearchContext, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import page_urls
 
@@ -69,7 +69,8 @@ def _near(page: RelatedPage) -> NearPage:
 def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str, str]:
     """Return pages that may be meant by a name, titles by path: for a path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False))[0]
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
+    answer = service.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
     spelled = {path: about.get(path, path) for path in (_spelled_like(service, name) if is_path else ())}
     found = {**spelled, **about}
