@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -105,7 +106,8 @@ class SearchService:
             if not self._model.recipe.matches(generation):
                 return None
             revision = generation.catalog.meta("revision")  # questions are embedded only after it is counted up
-            return f"{generation.name} {revision} {index.head} {self._fingerprint} {self._searcher.pinned.fingerprint}"
+            facts = generation.name, revision, index.head, self._fingerprint, self._searcher.pinned.fingerprint
+            return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
         return self._reader.ask(of)
 

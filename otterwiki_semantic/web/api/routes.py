@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -96,7 +97,7 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     for made, view in operations_of(Api):
         by_rule.setdefault(made.rule, {})[made.method] = made, partial(view, api)
     for rule, views in by_rule.items():
-        _route(blueprint, rule, views, settings.api_key, partial(_version, index))
+        _route(blueprint, rule, views, settings.api_key)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
@@ -106,20 +107,11 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     return blueprint
 
 
-def _version(index: IndexClient) -> str | None:
-    """Return the version of the index; None if it does not answer, which the view may do without."""
-    try:
-        return index.version()
-    except SemanticError:
-        return None
-
-
 def _route(
     blueprint: Blueprint,
     rule: str,
     views: dict[str, tuple[Operation, View]],
     api_key: str | None,
-    version: Callable[[], str | None],
 ) -> None:
     """Add a rule that rejects methods without a view; the wiki's catch-all would answer them with a page."""
 
@@ -131,7 +123,7 @@ def _route(
         if found is None:
             allowed = ", ".join(views)
             raise MethodNotAllowed(list(views), f"{request.path} supports {allowed}, not {request.method}")
-        return answer(*found, api_key, values, version)
+        return answer(*found, api_key, values)
 
     methods = ["GET"] if rule.startswith(_SHARED) else _METHODS
     blueprint.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), dispatch, methods=methods)
@@ -352,6 +344,7 @@ class Api:
     )
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""
+        self._ask_version()
         return self._pages.page(path, asked, page_urls())
 
     @Operation(
@@ -402,7 +395,13 @@ class Api:
     )
     def history(self, asked: HistoryRequest) -> PageHistory:
         """The last commits that changed a page."""
+        self._ask_version()
         return self._pages.history(asked.path, asked.limit)
+
+    def _ask_version(self) -> None:
+        """Ask for the version of the index before git is read; without an answer the view does without."""
+        with suppress(SemanticError):
+            self._index.version()
 
     @Operation("GET", "/semantic-search/insight", "getInsight", Insight, Access.ADMINISTRATORS)
     def insight(self) -> bytes:
