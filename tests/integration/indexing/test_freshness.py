@@ -180,3 +180,14 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     assert index.status().index.pending_pages == 5
     may_end.set()
     index.close()
+
+
+def test_a_save_runs_one_sync_and_chroma_is_filled_apart_from_it(settings: Settings, index: IndexEngine) -> None:
+    serving = index._manager.serving
+    assert serving is not None
+    eventually(lambda: serving.mirror.is_whole)
+    begun = index._manager.syncs.begun
+    head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    eventually(lambda: serving.mirror.is_whole and serving.catalog.commit == head)
+    assert index._manager.syncs.begun == begun + 1
