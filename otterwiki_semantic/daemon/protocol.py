@@ -53,6 +53,8 @@ NO_ARGUMENTS = msgspec.Raw(b"{}")
 _REPLY = re.compile(rb'\{(?:"version":"([^"]*)")?,?(?:"result":)?')
 _END = b"}\n"
 
+_PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
+"""The settings that are paths."""
 OPTIONS = {
     "model_options": "SEMANTIC_MODEL_OPTIONS",
     "answers_options": "SEMANTIC_ANSWERS_OPTIONS",
@@ -184,10 +186,12 @@ def settings_fingerprint(settings: Settings) -> str:
 
 def settings_from(argument: str, environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings that `settings_argument` and `secrets_environment` were made of."""
+    values = json.loads(argument)
+    paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     options = {field: environment.get(name, "{}") for field, name in OPTIONS.items()}
-    values = json.loads(argument) | secrets | options
-    return msgspec.convert(values, Settings, dec_hook=lambda type_, value: type_(value))  # of a path
+    return Settings(**{**values, **lists, **paths, **secrets, **options})
 
 
 def socket_location(data_dir: Path) -> Path:
