@@ -16,11 +16,8 @@ from benchmarks.support.percentiles import p50, p95
 from benchmarks.support.processes import in_fresh_process
 from benchmarks.support.report import Figure, at_most, say
 from benchmarks.support.wikis import BuiltWiki, built
-from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.records import Answer, SearchOptions
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY
-from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.reports.monitoring import Monitoring
+from otterwiki_semantic.core.records import NO_CONTEXT, SearchOptions
+from otterwiki_semantic.core.telemetry import SearchEvent
 
 _MOST_MICROSECONDS = 20.0
 _NOTES = 20_000
@@ -63,31 +60,28 @@ def _figures(wiki: BuiltWiki, times: _Times) -> list[Figure]:
 def _measured(wiki: BuiltWiki) -> _Times:
     with opened(wiki.repository, wiki.data_dir) as index:
         wait_until_settled(index)
-        kept, none = (Monitoring(Repository(wiki.repository)) for _ in range(2))
-        none.telemetry = NO_TELEMETRY
+        kept = index._searches.observers
         asked = questions(_WARM_UP + 2 * _SEARCHES, wiki.pages)
         for query in islice(asked, _WARM_UP):
             index.search([query], SearchOptions())
         watched: list[float] = []
         unwatched: list[float] = []
         for number, query in enumerate(islice(asked, _WARM_UP, None)):
-            _watch(index, none if number % 2 else kept)
+            index._searches.observers = [] if number % 2 else kept
             milliseconds = _milliseconds(partial(index.search, [query], SearchOptions()))
             (unwatched if number % 2 else watched).append(milliseconds)
-        _watch(index, kept)
-        answers, options = index.search(["heating"], SearchOptions()), SearchOptions()
-        noting = _milliseconds(partial(_note, kept, answers, options))
+        index._searches.observers = kept
+        options = SearchOptions()
+        event = SearchEvent(index.search(["heating"], options), options, NO_CONTEXT, 0.01)
+        noting = _milliseconds(partial(_note, kept, event))
         scrapes = [_milliseconds(index.metrics) for _ in range(_SCRAPES)]
         return _Times(1000 * noting / _NOTES, watched, unwatched, scrapes)
 
 
-def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOptions) -> None:
+def _note(observers: Sequence[Callable[[SearchEvent], None]], event: SearchEvent) -> None:
     for _ in range(_NOTES):
-        monitoring.record_search(answers, options, 0.01)
-
-
-def _watch(index: IndexEngine, monitoring: Monitoring) -> None:
-    index._monitoring, index._telemetry = monitoring, monitoring.telemetry
+        for observe in observers:
+            observe(event)
 
 
 def _milliseconds(what: Callable[[], object]) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import MetricsError
-from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchOptions
+from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchContext, SearchOptions
 
 MISSING = (
     'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
@@ -56,11 +56,27 @@ class IndexState:
     """The last evaluation with judged queries; None if there was none."""
 
 
+@dataclass(frozen=True, slots=True)
+class SearchEvent:
+    """A search that was answered."""
+
+    answers: Sequence[Answer]
+    options: SearchOptions
+    context: SearchContext
+    seconds: float
+    """How long it took for all of its queries."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as a search in the search log and the metrics; drafts and further results of a search do not."""
+        return self.context.is_logged and not self.options.draft and not self.options.offset
+
+
 class Telemetry:
     """Hooks for what happens in the index. The base class is a no-op."""
 
-    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Record a search request: its answers, and how long it took."""
+    def record_search(self, search: SearchEvent) -> None:
+        """Record a search."""
 
     def record_embedding(self, kind: EmbeddingKind, texts: int) -> AbstractContextManager[None]:
         """Return a context manager around the embedding of `texts` texts: records how long it takes, and whether it fails."""

@@ -5,6 +5,8 @@
 
 from otterwiki_semantic.daemon.client import DisabledIndex as DisabledIndex
 from otterwiki_semantic.daemon.client import IndexClient as IndexClient
+from otterwiki_semantic.daemon.client import Unchanged as Unchanged
+from otterwiki_semantic.daemon.client import conditional as conditional
 from otterwiki_semantic.daemon.following import progress_of as progress_of
 from otterwiki_semantic.daemon.following import whole_answer as whole_answer
 from otterwiki_semantic.daemon.interface import IndexService as IndexService

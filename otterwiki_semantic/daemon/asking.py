@@ -7,7 +7,8 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from msgspec import structs
 
@@ -63,13 +64,19 @@ _ABANDONED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
 _HOUR = 3_600
 
-Search = Callable[[Sequence[str], SearchOptions, PageUrls], Sequence[Answer]]
-"""`IndexService.search`."""
+
+class Search(Protocol):
+    """The search of `SearchService`."""
+
+    def __call__(
+        self, queries: Sequence[str], options: SearchOptions, urls: PageUrls, *, section_words: int
+    ) -> Sequence[Answer]: ...
+
 
 log = logging.getLogger(__name__)
 
 
-class Questions:
+class AnswerService:
     """Answers questions from the passages that a search finds."""
 
     def __init__(self, settings: Settings, search: Search, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
@@ -155,9 +162,8 @@ class Questions:
             filters=request.filters,
             units=_UNITS if is_extractive else 0,
             markdown=True,
-            section_words=0 if is_extractive else _SECTION_WORDS,
         )
-        answers = self._search(queries, options, urls)
+        answers = self._search(queries, options, urls, section_words=0 if is_extractive else _SECTION_WORDS)
         confident = [each for each in answers if each.confident]
         hits = interleaved(confident or answers)
         relevant = [hit for hit in hits if hit.relevant]

@@ -7,8 +7,10 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
@@ -25,11 +27,12 @@ from otterwiki_semantic.daemon.protocol import (
     HELLO,
     MAX_REPLY_BYTES,
     NO_ARGUMENTS,
+    Reply,
     Request,
     code_version,
     encode_arguments,
     encode_line,
-    result_in,
+    read_reply,
     settings_fingerprint,
     socket_path,
 )
@@ -66,6 +69,33 @@ def _remote(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[In
 
     update_wrapper(call, method)
     return call
+
+
+class Unchanged(Exception):  # noqa: N818 - no error
+    """The index has the version that the condition names: its answer is known."""
+
+
+@dataclass
+class Condition:
+    """What a conditional call sends, and the version that its reply brings: see `conditional`."""
+
+    known: tuple[str, ...]
+    version: str | None = None
+    is_sent: bool = False
+
+
+_CONDITION: ContextVar[Condition | None] = ContextVar("condition", default=None)
+
+
+@contextmanager
+def conditional(known: Iterable[str]) -> Iterator[Condition]:
+    """Let the first call in the block also ask for the version of the index; it raises `Unchanged` if that is `known`."""
+    condition = Condition(tuple(known))
+    token = _CONDITION.set(condition)
+    try:
+        yield condition
+    finally:
+        _CONDITION.reset(token)
 
 
 class IndexClient:
@@ -110,9 +140,7 @@ class IndexClient:
 
     def notify(self) -> None:
         try:
-            with self._connect(_NOTIFY_SECONDS) as connection:
-                connection.sendall(self._request("notify"))
-            self._hold_lease()
+            self._hold_lease().sendall(self._request("notify"))
         except _GONE:
             self._start_quietly()
         except (OSError, DaemonUnavailableError) as error:
@@ -144,11 +172,24 @@ class IndexClient:
         """Call a method of `IndexService` in the daemon, and return the JSON of its result."""
         waits = sum(each.seconds_to_wait for each in (*values, *named.values()) if isinstance(each, SearchOptions))
         seconds = _SECONDS.get(method.__name__, _ANSWER_SECONDS) + waits
-        request = self._request(method.__name__, encode_arguments(method, *values, **named))
+        condition = _CONDITION.get()
+        known = None
+        if condition is not None and not condition.is_sent:
+            condition.is_sent, known = True, condition.known
+        request = self._request(method.__name__, encode_arguments(method, *values, **named), known)
+        reply = self._reply(request, seconds)
+        if condition is not None and known is not None:
+            condition.version = reply.version
+            if not reply.result:
+                raise Unchanged
+        return reply.result
+
+    def _reply(self, request: bytes, seconds: float) -> Reply:
+        """Return the reply of the daemon, which is started if none runs."""
         deadline = time.monotonic() + seconds
         while True:
             try:
-                result = result_in(self._exchange(request, deadline))
+                reply = read_reply(self._exchange(request, deadline))
             except TimeoutError:
                 raise DaemonUnavailableError(f"the index daemon did not answer within {seconds:.0f} s") from None
             except _GONE as error:
@@ -162,7 +203,7 @@ class IndexClient:
                     raise
             else:
                 self._foreign_since = None
-                return result
+                return reply
             time.sleep(_RETRY_SECONDS)
 
     def _is_to_stay(self, error: DaemonMismatchError) -> bool:
@@ -173,9 +214,9 @@ class IndexClient:
             self._foreign_since = time.monotonic()
         return time.monotonic() - self._foreign_since > _FOREIGN_SECONDS
 
-    def _request(self, call: str, arguments: msgspec.Raw = NO_ARGUMENTS) -> bytes:
+    def _request(self, call: str, arguments: msgspec.Raw = NO_ARGUMENTS, known: tuple[str, ...] | None = None) -> bytes:
         fingerprint = None if self._quiet else settings_fingerprint(self._settings)
-        return encode_line(Request(call, code_version(), str(self._settings.repository), fingerprint, arguments))
+        return encode_line(Request(call, code_version(), str(self._settings.repository), fingerprint, arguments, known))
 
     def _exchange(self, request: bytes, deadline: float) -> bytes:
         timeout = max(_RETRY_SECONDS, deadline - time.monotonic())
@@ -228,8 +269,11 @@ class IndexClient:
             raise
         return connection
 
-    def _hold_lease(self) -> None:
-        """Keep one connection open while this process lives, so that the daemon does not end."""
+    def _hold_lease(self) -> socket.socket:
+        """Return a connection that stays open while this process lives, so that the daemon does not end.
+
+        It also carries notifications; what the daemon replies is discarded.
+        """
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
             try:
@@ -241,6 +285,7 @@ class IndexClient:
             if self._lease is not None:
                 self._lease[1].close()
             self._lease = (os.getpid(), connection)
+        return self._lease[1]
 
 
 class DisabledIndex(IndexClient):
@@ -272,7 +317,7 @@ def _is_silent(connection: socket.socket) -> bool:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Return whether a connection is closed; discard the reply to the greeting."""
+    """Return whether a connection is closed; discard the replies to what was sent."""
     try:
         return connection.recv(4096) == b""
     except BlockingIOError:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from otterwiki_semantic.core.parameters import TypedText
 from otterwiki_semantic.core.records import (
+    NO_CONTEXT,
     NO_URLS,
     Answer,
     AskProgress,
@@ -27,6 +28,7 @@ from otterwiki_semantic.core.records import (
     RebuildStatus,
     ReindexStarted,
     RelatedPages,
+    SearchContext,
     SearchOptions,
     Suggestions,
     SuggestRequest,
@@ -40,7 +42,13 @@ class IndexService(Protocol):
     With `urls` every page in an answer has its URL. Errors: those of `core.errors`.
     """
 
-    def search(self, queries: Sequence[TypedText], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
+    def search(
+        self,
+        queries: Sequence[TypedText],
+        options: SearchOptions,
+        urls: PageUrls = NO_URLS,
+        context: SearchContext = NO_CONTEXT,
+    ) -> list[Answer]:
         """Return the best passages for each query."""
         ...
 

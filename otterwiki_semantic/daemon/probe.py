@@ -18,7 +18,7 @@ from otterwiki_semantic.daemon.protocol import (
     Request,
     code_version,
     encode_line,
-    result_in,
+    read_reply,
     socket_location,
 )
 
@@ -80,7 +80,7 @@ class DaemonProbe:
                 line = stream.readline(MAX_REPLY_BYTES)
         if not line.endswith(b"\n"):
             raise DaemonUnavailableError("the index daemon ended before it answered")
-        return result_in(line)
+        return read_reply(line).result
 
 
 def peer_user(connection: socket.socket) -> int:

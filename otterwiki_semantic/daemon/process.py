@@ -19,10 +19,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -32,7 +33,6 @@ from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
-from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.daemon.probe import DaemonInfo
 from otterwiki_semantic.daemon.protocol import (
     ENDED_IN_ORDER,
@@ -51,7 +51,11 @@ from otterwiki_semantic.daemon.protocol import (
     settings_fingerprint,
     settings_from,
     socket_path,
+    unchanged_line,
 )
+
+if TYPE_CHECKING:
+    from otterwiki_semantic.daemon.engine import IndexEngine
 
 _GRACE_SECONDS = 5.0
 _OPENING_SECONDS = 10.0
@@ -69,58 +73,41 @@ _SWITCH_SECONDS = 0.001
 log = logging.getLogger(__name__)
 
 
-class _Opening:
-    """The index, opened in the background."""
+class _Opening(Future["IndexEngine"]):
+    """The index, opened in the background. Errors of `result`: `SemanticError`."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._ready = threading.Event()
-        self._index: Any = None
-        self._error: SemanticError | None = None
+    def start(self, settings: Settings) -> None:
+        threading.Thread(target=self._open, args=(settings,), name="opening", daemon=True).start()
 
-    def start(self) -> None:
-        threading.Thread(target=self._open, name="opening", daemon=True).start()
-
-    def _open(self) -> None:
+    def _open(self, settings: Settings) -> None:
         try:
             from otterwiki_semantic.daemon.engine import IndexEngine
 
-            index = IndexEngine(self._settings)
+            index = IndexEngine(settings)
             index.start()
-            self._index = index
+            self.set_result(index)
         except SemanticError as error:
-            self._error = error
             log.error("the index cannot be opened: %s", error)
+            self.set_exception(error)
         except Exception as error:
-            self._error = SemanticError(f"the index cannot be opened: {error}")
             log.exception("the index cannot be opened")
-        finally:
-            self._ready.set()
+            self.set_exception(SemanticError(f"the index cannot be opened: {error}"))
+
+    def result(self, timeout: float | None = None) -> IndexEngine:
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            raise IndexUnavailableError("the index is being opened") from None
 
     @property
     def failure(self) -> str:
-        """Why the index cannot be opened; empty if it can."""
-        return str(self._error) if self._error is not None else ""
-
-    def get(self, timeout: float) -> IndexService:
-        if not self._ready.wait(timeout):
-            raise IndexUnavailableError("the index is being opened")
-        if self._error is not None:
-            raise self._error
-        return cast("IndexService", self._index)
+        """Why the index cannot be opened; empty if it can, or may."""
+        return str(self.exception() or "") if self.done() else ""
 
     @property
-    def must_reopen(self) -> bool:
-        """Whether the index is to be opened again, by another daemon."""
-        return self._index is not None and self._index.must_reopen
-
-    def note_idle(self) -> None:
-        if self._index is not None:
-            self._index.note_idle()
-
-    def close(self) -> None:
-        if self._index is not None:
-            self._index.close()
+    def engine(self) -> IndexEngine | None:
+        """The index; None if it is not open."""
+        return self.result() if self.done() and not self.failure else None
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -144,8 +131,8 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self.users += change
             self.last_use = time.monotonic()
             is_idle = not self.users
-        if is_idle:
-            self.index.note_idle()
+        if is_idle and (index := self.index.engine):
+            index.note_idle()
 
     def end(self) -> None:
         """Shut down without blocking the calling thread."""
@@ -236,7 +223,11 @@ class _Handler(socketserver.StreamRequestHandler):
             return result_line(__version__)
         try:
             arguments = decode_arguments(request.call, request.arguments)
-            return result_line(getattr(self.server.index.get(_OPENING_SECONDS), request.call)(**arguments))
+            index = self.server.index.result(_OPENING_SECONDS)
+            version = index.version() if request.known is not None else None  # before the call: never newer than its result
+            if version is not None and version in (request.known or ()):
+                return unchanged_line(version)
+            return result_line(getattr(index, request.call)(**arguments), version)
         except SemanticError:
             raise
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -264,7 +255,7 @@ def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
         if (
             unused
             or server.index.failure
-            or server.index.must_reopen
+            or ((index := server.index.engine) is not None and index.must_reopen)
             or not is_in_place()
             or not Path(str(server.server_address)).exists()
         ):
@@ -337,20 +328,21 @@ def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
     # A search takes the interpreter a dozen times; a thread that indexes has to release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
     path = socket_path(settings.data_dir)
-    index = _Opening(settings)
+    index = _Opening()
     with _Server(path, index, settings) as server:
         os.close(STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: server.end())
         threading.Thread(target=_watch, args=(server, is_in_place), name="watch", daemon=True).start()
-        index.start()
+        index.start(settings)
         log.info("version %s serves the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
     if is_in_place():  # else the socket may be another daemon's
         path.unlink(missing_ok=True)
-    closing = threading.Thread(target=index.close, daemon=True)
-    closing.start()
-    closing.join(_CLOSE_SECONDS)
+    if (engine := index.engine) is not None:
+        closing = threading.Thread(target=engine.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
     log.info("ended")
     logging.shutdown()
     _end(index.failure)

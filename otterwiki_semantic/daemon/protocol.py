@@ -4,6 +4,9 @@ A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type",
 `core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`; what no
 route lets through, such as a text that would keep the interpreter from searches, is refused here, too, by its type.
 
+A request with `known` versions of the index is conditional, like If-None-Match in HTTP: the reply also has the ``"version"``,
+if there is one, and no result if that is known.
+
 Both sides must have the same version and records: a daemon of another version, or with other settings than the wiki has now,
 ends and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
 ``{"call": "who"}`` is answered to clients of any version, with ``{"version", "pid", "repository", "settings"}``.
@@ -15,13 +18,14 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -46,7 +50,8 @@ HELLO = "hello"
 _MAX_SOCKET_PATH = 100
 """Longest path of a Unix socket in bytes; the limit of systems is 104 or 108."""
 NO_ARGUMENTS = msgspec.Raw(b"{}")
-_RESULT, _END = b'{"result":', b"}\n"
+_REPLY = re.compile(rb'\{(?:"version":"([^"]*)")?,?(?:"result":)?')
+_END = b"}\n"
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
@@ -67,6 +72,17 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     repository: str = ""
     settings: str | None = None
     arguments: msgspec.Raw = NO_ARGUMENTS
+    known: tuple[str, ...] | None = None
+    """The versions of the index of which the caller has the answer; None to ask for no version."""
+
+
+class Reply(NamedTuple):
+    """The reply to a request."""
+
+    result: bytes
+    """Its JSON; empty if the caller has it."""
+    version: str | None
+    """The version of the index just before it answered, if that was asked for and there was one."""
 
 
 def encode_arguments(method: Callable[..., Any], *values: Any, **named: Any) -> msgspec.Raw:
@@ -105,9 +121,14 @@ def encode_line(message: Any) -> bytes:
     return encode(message) + b"\n"
 
 
-def result_line(result: Any) -> bytes:
+def result_line(result: Any, version: str | None = None) -> bytes:
     """Return the reply with a result."""
-    return _RESULT + encode(result) + _END
+    return (b'{"version":"%b",' % version.encode() if version else b"{") + b'"result":' + encode(result) + _END
+
+
+def unchanged_line(version: str) -> bytes:
+    """Return the reply to a caller that has the answer of this version."""
+    return encode_line({"version": version})
 
 
 def error_line(error: SemanticError) -> bytes:
@@ -116,11 +137,12 @@ def error_line(error: SemanticError) -> bytes:
     return encode_line({"error": {"type": type(error).__name__, "message": str(error), **nearest}})
 
 
-def result_in(line: bytes) -> bytes:
-    """Return the JSON of the result in a reply, or raise its error."""
-    if line.startswith(_RESULT):
-        return line[len(_RESULT) : -len(_END)]
-    raise _error_in(json.loads(line)["error"])
+def read_reply(line: bytes) -> Reply:
+    """Return a reply, or raise its error. The result, which may be large, is not parsed."""
+    head = _REPLY.match(line)
+    if head is None or head.end() == 1:
+        raise _error_in(json.loads(line)["error"])
+    return Reply(line[head.end() : -len(_END)], head[1].decode() if head[1] else None)
 
 
 def _error_in(facts: dict[str, Any]) -> SemanticError:

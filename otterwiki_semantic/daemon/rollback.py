@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from statistics import fmean
@@ -17,10 +17,12 @@ from typing import Any
 
 import msgspec
 
-from otterwiki_semantic.core.errors import CatalogError
+from otterwiki_semantic.core.errors import CatalogError, RollbackError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
-from otterwiki_semantic.core.records import Answer, Rollback
+from otterwiki_semantic.core.records import Answer, ReindexStarted, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
+from otterwiki_semantic.core.telemetry import SearchEvent
+from otterwiki_semantic.indexing import IndexManager, ModelStatus
 from otterwiki_semantic.storage import Generation
 
 _WATCHED_ANSWERS = 200
@@ -87,20 +89,65 @@ class RollbackFile:
         return Rollback(record.at, record.reason, str(record.used.get("model")), str(record.configured.get("model")))
 
 
+class Rollbacks:
+    """Rolls the index back; a file records that for the next start."""
+
+    def __init__(self, manager: IndexManager, file: RollbackFile) -> None:
+        self._manager = manager
+        self._file = file
+        self.is_done = False
+        """Whether the index is to be opened again, with other settings."""
+
+    def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
+        def record(previous: Generation, serving: Generation) -> None:
+            for generation in (previous, serving):
+                generation.catalog.set_meta(_CHOSEN, "1")
+            self._file.write(previous.settings, reason)
+
+        try:
+            previous = self._manager.roll_back(record)
+        except RollbackError:
+            self._file.restore()
+            raise
+        self.is_done = True
+        return ReindexStarted("started", generation=previous.name)
+
+    def roll_back_automatically(self, reason: str) -> None:
+        """Roll back a serving index that has become worse, unless a rollback has chosen it; failures are logged."""
+        serving = self._manager.serving
+        try:
+            if serving is None or serving.catalog.meta(_CHOSEN) is not None:
+                return
+            self.roll_back(reason)
+        except SemanticError as error:
+            log.warning("searches are worse than before (%s), and the index is not rolled back: %s", reason, error)
+        else:
+            log.warning("the index was rolled back: %s", reason)
+
+
 class SwapWatch:
     """Compares the first 200 answers of a new index with the last 200 of the one that it replaced.
 
-    `roll_back` is called with the reason if half as many again are degraded.
+    If half as many again are degraded, the index is rolled back.
     """
 
-    def __init__(self, roll_back: Callable[[str], None]) -> None:
-        self._roll_back = roll_back
+    def __init__(self, manager: IndexManager, model: ModelStatus, rollbacks: Rollbacks) -> None:
+        self._manager = manager
+        self._model = model
+        self._rollbacks = rollbacks
         self._lock = threading.Lock()
         self._generation = ""
         self._degraded: list[bool] = []
 
-    def record(self, generation: Generation, previous: Generation | None, answers: Sequence[Answer]) -> None:
-        """Record answers of an index whose own model embedded their queries."""
+    def record(self, search: SearchEvent) -> None:
+        """Record the answers of a search, if the serving index is whole and its own model embedded the queries."""
+        generation, previous = self._manager.serving, self._manager.previous.generation
+        if generation is None or not search.counts or any(answer.index.progress for answer in search.answers):
+            return
+        if self._model.why_keywords_only(generation) is None:
+            self._record(generation, previous, search.answers)
+
+    def _record(self, generation: Generation, previous: Generation | None, answers: Sequence[Answer]) -> None:
         with self._lock:
             if generation.name != self._generation:
                 self._generation, self._degraded = generation.name, []
@@ -116,14 +163,5 @@ class SwapWatch:
             log.warning("how searches went was not recorded: %s", error)
             return
         if before is not None and share > max(float(before) * _MAX_RATIO, _LEAST_SHARE):
-            self._roll_back(f"{share:.0%} of {_WATCHED_ANSWERS} answers were degraded, and {float(before):.0%} before")
-
-
-def note_choice(generation: Generation) -> None:
-    """Record that a rollback has chosen between this index and another one."""
-    generation.catalog.set_meta(_CHOSEN, "1")
-
-
-def may_roll_back(generation: Generation) -> bool:
-    """Whether an index that became worse may be rolled back automatically: not once that has been decided. `CatalogError`."""
-    return generation.catalog.meta(_CHOSEN) is None
+            reason = f"{share:.0%} of {_WATCHED_ANSWERS} answers were degraded, and {float(before):.0%} before"
+            self._manager.scheduler.run_in(0, "rollback", lambda: self._rollbacks.roll_back_automatically(reason))

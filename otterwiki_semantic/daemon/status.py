@@ -7,10 +7,11 @@ import os
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
 from otterwiki_semantic.core.hints import SHOW_CAPITALS, problem
-from otterwiki_semantic.core.records import Freshness, IndexStatus, PageUrls, PreviousIndex, Problem, Rollback
+from otterwiki_semantic.core.records import NO_URLS, Freshness, IndexStatus, PageUrls, PreviousIndex, Problem, Rollback
 from otterwiki_semantic.daemon.reports.insight import Insights
+from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.embedding import QueryEmbedder
-from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
+from otterwiki_semantic.indexing import IndexManager, ModelStatus, QualityGate
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
@@ -26,35 +27,42 @@ class StatusReport:
     def __init__(
         self,
         manager: IndexManager,
-        recipe: IndexRecipe,
         model: ModelStatus,
         gate: QualityGate,
         queries: QueryEmbedder,
         reranking: RerankStage,
         insights: Insights,
-        rollback: Rollback | None = None,
+        rollback: Rollback | None,
+        monitoring: Monitoring,
     ) -> None:
         self._manager = manager
-        self._recipe = recipe
         self._model = model
+        self._recipe = model.recipe
         self._gate = gate
         self._queries = queries
         self._reranking = reranking
         self._insights = insights
         self._rollback = rollback
+        self._monitoring = monitoring
+        self._stages = manager.syncs.indexer.embedding, manager.rebuilds.builder.indexer.embedding
 
-    def status(self, urls: PageUrls) -> IndexStatus:
+    def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
         """Return the status of the serving generation, or of the index without one if its catalog fails."""
         while True:
             generation = self._manager.serving
             try:
-                return self._status_of(generation, self._manager.error, urls)
+                return self._status_of(generation, self._manager.syncs.error, urls)
             except CatalogError as error:
                 if self._manager.serving is generation:  # it is not being replaced
                     return self._status_of(None, error, urls)
 
+    def metrics(self) -> str:
+        """Return the metrics in Prometheus's text format. Errors: `MetricsError` if none are kept."""
+        hits, misses = self._queries.cache_hits_and_misses
+        return self._monitoring.metrics(self.status(), self._manager, self._insights.last_quality, hits, misses)
+
     def _status_of(self, generation: Generation | None, failure: Exception | None, urls: PageUrls) -> IndexStatus:
-        manager, index = self._manager, self._manager.freshness(generation)
+        manager, index = self._manager, self._manager.index.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
         is_current = generation is not None and generation.catalog.commit == index.head
         return IndexStatus(
@@ -71,16 +79,16 @@ class StatusReport:
             generation=generation.name if generation else None,
             collection=generation.vector_store.name if generation else None,
             chroma=generation.mirror.fill if generation else None,
-            progress=manager.progress.snapshot(),
+            progress=manager.syncs.progress.snapshot(),
             rebuild=manager.rebuilds.tracker.status,
-            last_sync=manager.last_sync,
+            last_sync=manager.syncs.last_success,
             last_error=(str(failure) or type(failure).__name__) if failure else None,
-            embedded_texts=manager.embedded_texts,
+            embedded_texts=sum(stage.texts for stage in self._stages),
             owner_pid=os.getpid(),
             version=__version__,
             problems=(*self._problems(generation, failure, index), *_not_shown(generation, urls)),
-            is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
-            previous=_previous(manager.previous),
+            is_outdated=generation is not None and manager.rebuilds.builder.is_outdated(generation),
+            previous=_previous(manager.previous.generation),
             rollback=self._rollback,
             reranker=self._reranking.name,
             reranker_is_loading=self._reranking.is_loading,
@@ -88,7 +96,7 @@ class StatusReport:
 
     def _count_excluded(self, generation: Generation | None) -> int:
         try:
-            return len(self._manager.excluded_pages(generation)) if generation else 0
+            return len(self._manager.index.excluded_pages(generation)) if generation else 0
         except RepositoryError:  # reported as the error of HEAD
             return 0
 
@@ -96,7 +104,7 @@ class StatusReport:
         rebuilds = self._manager.rebuilds
         found = [failure, RepositoryError(index.error) if index.error and not failure else None]
         if generation is not None:
-            refusal = rebuilds.refusal(generation)
+            refusal = rebuilds.builder.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
             found += [generation.mirror.error, generation.mirror.publication_error, unbuilt]
         try:
@@ -125,10 +133,9 @@ class StatusReport:
         unfinished = generation.catalog.unfinished
         if not unfinished:
             return []
-        stages = self._manager.indexer.embedding, self._manager.rebuilds.indexer.embedding
-        why = next((stage.error for stage in stages if stage.error), "see owner.log")
+        why = next((stage.error for stage in self._stages if stage.error), "see owner.log")
         message = f"{unfinished} pages are found by keywords only, because the model failed: {why}"
-        return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]
+        return [Problem(message, _RETRIED_SOON if self._stages[0].is_resting else _RETRIED)]
 
 
 def _previous(generation: Generation | None) -> PreviousIndex | None:

@@ -23,11 +23,14 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
-from otterwiki_semantic.indexing.page_loader import PageLoader
-from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.previous import PreviousIndex
+from otterwiki_semantic.indexing.progress import ProgressTracker, announced
 from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, check_quality, estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
+from otterwiki_semantic.indexing.scheduler import Scheduler
+from otterwiki_semantic.indexing.serving import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.indexing.syncing import SyncJob
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _RETRY_SECONDS = 600.0
@@ -40,9 +43,9 @@ log = logging.getLogger(__name__)
 class RebuildTracker:
     """The status of the last rebuild, and all that changes it. Safe for several threads."""
 
-    def __init__(self, telemetry: Telemetry = NO_TELEMETRY) -> None:
+    def __init__(self, jobs: JobLog | None = None, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.progress = ProgressTracker()
-        self.jobs = JobLog()
+        self.jobs = jobs or JobLog()
         self._telemetry = telemetry
         self._lock = threading.Lock()
         self._status = RebuildStatus()
@@ -128,27 +131,25 @@ class RebuildTracker:
             self._status = ended
 
 
-class RebuildJob:
-    """Builds another generation, one at a time."""
+class Builder:
+    """Builds another generation next to the serving one."""
 
     def __init__(
         self,
         repository: Repository,
         generations: GenerationStore,
-        recipe: IndexRecipe,
         model: ModelStatus,
         gate: QualityGate,
-        should_stop: Callable[[], bool],
-        telemetry: Telemetry = NO_TELEMETRY,
-        loader: PageLoader | None = None,
+        indexer: Indexer,
+        tracker: RebuildTracker,
     ) -> None:
         self._repository = repository
         self._generations = generations
-        self._recipe = recipe
+        self._recipe = model.recipe
         self._model = model
         self._gate = gate
-        self.indexer = Indexer(repository, recipe, should_stop, telemetry=telemetry, loader=loader)
-        self.tracker = RebuildTracker(telemetry)
+        self.indexer = indexer
+        self._tracker = tracker
 
     def is_outdated(self, serving: Generation) -> bool:
         """Whether a generation was built with another recipe, and is not preferred to what this one makes."""
@@ -160,15 +161,15 @@ class RebuildJob:
         return reason if fingerprint == self._recipe.fingerprint else None
 
     def begin(self, serving: Generation | None, *, full: bool) -> None:
-        """Begin a rebuild; a `full` one reads every page again, even if nothing has changed.
+        """Record that a rebuild begins, with an estimate; a `full` one reads every page again, even if nothing has changed.
 
         Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
         """
-        self.tracker.check_idle()
+        self._tracker.check_idle()
         copies = not full and self._can_copy(serving)
         wanted = self._estimate(serving, copies=copies)  # asks the model, which can take long; the status is not locked
         check_disk_space(wanted, self._generations.data_dir)
-        self.tracker.begin(serving, wanted, copies=copies)
+        self._tracker.begin(serving, wanted, copies=copies)
 
     def _can_copy(self, serving: Generation | None) -> bool:
         """Whether the same pages would make the index that the serving generation already is."""
@@ -183,7 +184,7 @@ class RebuildJob:
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
 
-    def rebuild(self, serving: Generation, kept: Generation | None = None) -> Generation:
+    def build(self, serving: Generation, kept: Generation | None = None) -> Generation:
         """Build a generation next to the serving one, and return it if it is complete and good enough.
 
         With the recipe of the serving one it begins as a copy of it, if that is sound, and only what has changed since is
@@ -222,7 +223,7 @@ class RebuildJob:
         may_serve_early = previous is None and not self._gate.read_queries()
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
         while plan is not None:
-            result = self.indexer.sync(new, plan, self.tracker.progress, should_yield=lambda: may_serve_early)
+            result = self.indexer.sync(new, plan, self._tracker.progress, should_yield=lambda: may_serve_early)
             if may_serve_early and not result.is_whole:
                 return False
             plan = self.indexer.plan(new.catalog, previous=previous)
@@ -230,16 +231,16 @@ class RebuildJob:
 
     def _copy(self, serving: Generation) -> Generation | None:
         """Return a copy of the serving generation; None if the pages have to be read again."""
-        if not self.tracker.status.copies:
+        if not self._tracker.status.copies:
             return None
         try:
             new = self._generations.copy(serving)
         except CatalogCorruptError as error:
             log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
-            self.tracker.update(copies=False)
+            self._tracker.update(copies=False)
             return None
         counts = new.catalog.counts()
-        self.tracker.progress.reset(counts.pages, counts.chunks)
+        self._tracker.progress.reset(counts.pages, counts.chunks)
         return new
 
     def _check_quality(self, new: Generation, serving: Generation) -> None:
@@ -252,10 +253,124 @@ class RebuildJob:
             return
         before, after = found
         changes = before.semantic_recall, after.semantic_recall, before.mrr, after.mrr
-        self.tracker.update(recall=Recall(before.recall, after.recall, *changes))
+        self._tracker.update(recall=Recall(before.recall, after.recall, *changes))
         try:
             check_quality(before, after)
         except RebuildRefusedError as error:
             with suppress(CatalogError):
                 serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {error}")
             raise
+
+
+class RebuildJob:
+    """Replaces the serving generation by another one, which is built meanwhile: one at a time."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        tracker: RebuildTracker,
+        generations: GenerationStore,
+        recipe: IndexRecipe,
+        index: ServingIndex,
+        previous: PreviousIndex,
+        syncs: SyncJob,
+        scheduler: Scheduler,
+        on_ended: Callable[[], None],
+    ) -> None:
+        self.builder = builder
+        self.tracker = tracker
+        self._generations = generations
+        self._recipe = recipe
+        self._index = index
+        self._previous = previous
+        self._syncs = syncs
+        self._scheduler = scheduler
+        self._on_ended = on_ended
+
+    def request(self, *, full: bool = False) -> RebuildStatus:
+        """Start a rebuild: a `full` one, as for a damaged keyword index, reads every page again. Errors: `Builder.begin`."""
+        serving = self._index.generation
+        is_damaged = serving is not None and serving is self._index.damaged_keywords
+        self.builder.begin(serving, full=full or is_damaged)
+        self._index.is_left_to_rebuild = is_damaged
+        self._scheduler.run_in(0, "rebuild", self._run)
+        return self.tracker.status
+
+    def request_if_unfit(self) -> None:
+        """Start a rebuild if the serving generation has another recipe, or its keyword index is damaged."""
+        serving = self._index.generation
+        if serving is None or self._index.is_stopping:
+            return
+        try:
+            is_damaged = serving is self._index.damaged_keywords
+            if self.tracker.may_start and (is_damaged or self.builder.is_outdated(serving)):
+                self.request()
+        except RebuildRunningError:
+            return
+        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would report it
+            log.warning("the index has to be built again, and cannot be now: %s", error)
+            self.tracker.put_off(serving, error)
+
+    def _run(self) -> None:
+        try:
+            with self.tracker.running():
+                self._rebuild_and_promote()
+        finally:
+            self._index.is_left_to_rebuild = False
+        self._on_ended()
+
+    def _rebuild_and_promote(self) -> None:
+        """Build another generation and let it serve; an index that was never built is only brought to HEAD."""
+        with self._index.changing:
+            serving = self._index.generation
+            if serving is None or serving.catalog.meta("commit") is None:
+                self._syncs.sync(self.tracker.progress)
+                return
+        with announced(self.tracker.progress, is_build=True, indexed=self._index.counts):
+            self._promote(self._build_next_to(serving), serving)
+        if self._index.is_left_to_rebuild:
+            with self._index.changing:
+                self._syncs.sync(self.tracker.progress, by_rebuild=True)
+
+    def _build_next_to(self, serving: Generation) -> Generation:
+        """Return a new generation; the previous one, brought to HEAD, if its recipe is wanted again."""
+        previous = self._previous
+        with self._index.changing:
+            kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
+            if kept is not None:
+                previous.generation = None
+        try:
+            return self.builder.build(serving, kept)
+        except BaseException:
+            if kept is not None:
+                previous.generation = kept
+            raise
+
+    def _promote(self, new: Generation, serving: Generation) -> None:
+        """Let a new generation replace the serving one, unless that is gone in the meantime."""
+        index = self._index
+        try:
+            with index.changing:
+                if index.is_stopping or index.has_rolled_back:
+                    raise Stopped
+                if index.generation is not serving or not new.catalog.is_in_place:
+                    raise IndexUnavailableError("the serving index was replaced while another one was being built")
+                is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
+                if is_kept:
+                    self._generations.set_previous(serving)
+                self._generations.set_current(new)
+                index.is_left_to_rebuild = new.catalog.is_changing
+                index.set(new)
+        except BaseException:
+            new.destroy()
+            raise
+        index.corrupt = index.damaged_keywords = None
+        log.info("a new index serves: %s", new.name)
+        if is_kept:
+            serving.mirror.close()
+            with index.changing:
+                before, self._previous.generation = self._previous.generation, serving
+            if before is not None:
+                before.destroy()
+        else:
+            serving.close()

@@ -62,7 +62,7 @@ class ModelStatus:
     """Whether the model of a recipe is available."""
 
     def __init__(self, recipe: IndexRecipe) -> None:
-        self._recipe = recipe
+        self.recipe = recipe
         self._cooldown = Cooldown(MODEL_COOLDOWN_SECONDS)
         self.error: ModelError | None = None
         """Why the model was not available when it was last prepared."""
@@ -71,7 +71,7 @@ class ModelStatus:
         """Prepare the model, unless it failed within the last half minute; the first failure is logged."""
         if self._cooldown.is_active:
             return
-        embedder = self._recipe.embedder
+        embedder = self.recipe.embedder
         try:
             embedder.prepare()
         except Exception as error:  # noqa: BLE001 - whatever a model's library raises, keywords are indexed
@@ -84,8 +84,8 @@ class ModelStatus:
 
     def why_keywords_only(self, generation: Generation) -> str | None:
         """Return why only the keywords of a generation can be searched; None if its vectors can also be."""
-        if self._recipe.matches_vectors(generation):
+        if self.recipe.matches_vectors(generation):
             return None
-        if self._recipe.embedder.dimension:
+        if self.recipe.embedder.dimension:
             return _OTHER_MODEL
         return f"{_UNKNOWN_MODEL}: {self.error}" if self.error else _UNKNOWN_MODEL

@@ -1,4 +1,4 @@
-"""The background scheduler: when to sync, and the threads of everything else that runs in the background."""
+"""The scheduler of work in the background: syncs, rebuilds, and what follows from them."""
 
 from __future__ import annotations
 
@@ -6,109 +6,109 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-_SYNC = "sync"
-_THREADS = 5
-_WAKE_DELAY = timedelta(milliseconds=50)
-"""A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
-_CLOCK_SECONDS = 5.0
+Work = Callable[[], None]
+
+_THREADS = 12
+"""More than there are slots."""
 _UNLIMITED = 1_000
 """APScheduler drops a run beyond this number of instances, and counts one that is about to end: the work it was for is lost."""
+_CLOCK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs `sync` at an interval and when it is woken, once at a time; and other work in the background.
+    """Runs work in named slots, which are jobs of APScheduler: in each one thing at a time.
 
-    Any number of wake-ups during a sync make it run once more.
+    What a slot is asked for while it works runs afterwards, once.
     """
 
-    def __init__(self, sync: Callable[[], None], interval: float) -> None:
-        self._sync = sync
-        self._running = threading.Lock()
-        self._wanted = threading.Event()
+    def __init__(self) -> None:
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(_THREADS)},
-            job_defaults={"coalesce": True, "max_instances": _UNLIMITED, "misfire_grace_time": None},
+            job_defaults={"misfire_grace_time": None, "max_instances": _UNLIMITED},
         )
-        self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
-        self._stopped = threading.Event()
+        self._changed = threading.Condition()
+        self._running: set[str] = set()
+        self._next: dict[str, Work] = {}
+        """What is to run in a slot once that has ended its work."""
+        self._is_stopped = threading.Event()
 
     def start(self) -> None:
-        """Start the scheduler's thread; the first sync runs at once."""
+        """Begin to run what is due."""
         self._scheduler.start()
         threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
 
-    def wake(self) -> None:
-        """Run a sync in a moment; another call before that changes nothing."""
-        if self._wanted.is_set():
-            return
-        self._wanted.set()
-        self._sync_at(datetime.now(UTC) + _WAKE_DELAY)
+    def run_in(self, seconds: float, slot: str, work: Work) -> None:
+        """Run some work after a pause, in place of what waits in the same slot."""
+        with self._changed:
+            self._next.pop(slot, None)
+            self._run_at(datetime.now(UTC) + timedelta(seconds=seconds), slot, work)
 
-    def retry_in(self, seconds: float) -> None:
-        """Run the next sync after a pause, whenever it was due."""
-        self._sync_at(datetime.now(UTC) + timedelta(seconds=seconds))
-
-    def sync_within(self, seconds: float) -> None:
-        """Run the next sync after `seconds` at the latest."""
+    def run_within(self, seconds: float, slot: str, work: Work) -> None:
+        """Run some work after a pause, or as soon as what already waits in the same slot would have run."""
         moment = datetime.now(UTC) + timedelta(seconds=seconds)
-        job = self._scheduler.get_job(_SYNC)
-        if job is not None and job.next_run_time > moment:
-            self._sync_at(moment)
+        with self._changed:
+            waiting = self._scheduler.get_job(slot)
+            if slot not in self._next and (waiting is None or moment < waiting.next_run_time):
+                self._run_at(moment, slot, work)
 
-    def _sync_at(self, moment: datetime) -> None:
-        if not self._stopped.is_set():
-            with suppress(JobLookupError):  # it was stopped this very moment
-                self._scheduler.modify_job(_SYNC, next_run_time=moment)
+    def is_running(self, slot: str) -> bool:
+        """Whether something runs in a slot now."""
+        return slot in self._running
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Run some work in the background now; ignored once the scheduler was stopped."""
-        if not self._stopped.is_set():
-            self._scheduler.add_job(work)
+    def stop(self, timeout: float, slot: str) -> None:
+        """Start nothing more, and wait up to `timeout` seconds for the work in one slot."""
+        with self._changed:
+            is_first = not self._is_stopped.is_set()
+            self._is_stopped.set()
+        if is_first and self._scheduler.running:
+            self._scheduler.pause()
+            self._scheduler.get_jobs()  # waits for the current round: a shutdown in the middle would end it with an error
+            self._scheduler.shutdown(wait=False)
+        with self._changed:
+            self._changed.wait_for(lambda: slot not in self._running, timeout)
 
-    def reschedule_background(self, seconds: float, work: Callable[[], None], slot: str = "background") -> None:
-        """Run some work in the background after a pause, in place of what was to run in the same slot."""
-        if not self._stopped.is_set():
-            moment = datetime.now(UTC) + timedelta(seconds=seconds)
-            self._scheduler.add_job(work, "date", run_date=moment, id=slot, replace_existing=True)
+    def _run_at(self, moment: datetime, slot: str, work: Work) -> None:
+        if not self._is_stopped.is_set():
+            arguments = slot, work
+            self._scheduler.add_job(self._run, "date", arguments, run_date=moment, id=slot, replace_existing=True)
 
-    def stop(self, timeout: float) -> None:
-        """Start nothing more, and wait up to `timeout` seconds for a running sync."""
-        self._stopped.set()
-        self._scheduler.pause()
-        self._scheduler.get_jobs()  # waits for the current round: a shutdown in the middle would end it with an error
-        self._scheduler.shutdown(wait=False)
-        if self._running.acquire(timeout=timeout):
-            self._running.release()
+    def _run(self, slot: str, first: Work) -> None:
+        with self._changed:
+            if slot in self._running:
+                self._next[slot] = first
+                return
+            self._running.add(slot)
+        work: Work | None = first
+        while work is not None:
+            try:
+                work()
+            except Exception:
+                log.exception("work in the background failed: %s", slot)
+            with self._changed:
+                work = None if self._is_stopped.is_set() else self._next.pop(slot, None)
+                if work is None:
+                    self._running.discard(slot)
+                    self._changed.notify_all()
 
     def _watch_clock(self) -> None:
-        """Sync when the clock was set: the scheduler's times are those of the clock, and could be a year away."""
+        """Move what waits along with a clock that is set: the times of APScheduler are those of the clock."""
         offset = _clock_offset()
-        while not self._stopped.wait(_CLOCK_SECONDS):
+        while not self._is_stopped.wait(_CLOCK_SECONDS):
             offset, before = _clock_offset(), offset
             if abs(offset - before) > _CLOCK_SECONDS:
                 log.info("the clock was set by %.0f s", offset - before)
-                self.retry_in(0)
-
-    def _run(self) -> None:
-        """Sync, or let the sync that is running be followed by another one."""
-        self._wanted.set()
-        while self._wanted.is_set() and not self._stopped.is_set() and self._running.acquire(blocking=False):
-            try:
-                self._wanted.clear()
-                self._sync()
-            finally:
-                self._running.release()
+                with self._changed:
+                    for job in self._scheduler.get_jobs():
+                        job.modify(next_run_time=job.next_run_time + timedelta(seconds=offset - before))
 
 
 def _clock_offset() -> float:

@@ -166,7 +166,6 @@ class Generation:
     def compact(self) -> None:
         """Return unused space to the disk, and save there what a start has to load."""
         self.catalog.compact()
-        self.mirror.compact()
         self.catalog.reader.save_exact_index()
 
     def close(self) -> None:

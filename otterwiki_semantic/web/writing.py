@@ -31,6 +31,7 @@ from otterwiki_semantic.core.records import (
     Mode,
     PageRequest,
     PageView,
+    SearchContext,
     SearchOptions,
     WriteRequest,
     WrittenPage,
@@ -189,9 +190,9 @@ def _save(before: PageView | None, path: str, text: str, message: str) -> Writte
 
 def _settled(written: WrittenPage) -> WrittenPage:
     """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
-    options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
+    options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS)
     with suppress(SemanticError):
-        state = extension().index.search(["page"], options)[0].index
+        state = extension().index.search(["page"], options, context=SearchContext(is_logged=False))[0].index
         written = structs.replace(written, indexed=state.commit == state.head)
         if written.created and written.indexed:
             related = extension().index.related(written.path, _RELATED, page_urls()).results

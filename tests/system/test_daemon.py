@@ -31,7 +31,7 @@ from otterwiki_semantic.daemon.protocol import (
     code_version,
     encode_line,
     error_line,
-    result_in,
+    read_reply,
     result_line,
     socket_path,
 )
@@ -476,15 +476,15 @@ def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, co
 
 def test_records_survive_the_way_through_json(index: IndexClient) -> None:
     status = ready(index)
-    assert decode(result_in(result_line(status)), IndexStatus) == status
+    assert decode(read_reply(result_line(status)).result, IndexStatus) == status
 
 
 def test_the_errors_of_the_protocol_are_those_of_the_package() -> None:
     with pytest.raises(RepositoryError, match=r"^why$"):
-        result_in(error_line(RepositoryError("why")))
+        read_reply(error_line(RepositoryError("why")))
     with pytest.raises(PageNotFoundError) as missing:
-        result_in(error_line(PageNotFoundError("why", ["a", "b"])))
+        read_reply(error_line(PageNotFoundError("why", ["a", "b"])))
     assert missing.value.nearest == ("a", "b")
     with pytest.raises(SemanticError) as unknown:
-        result_in(b'{"error":{"type":"OSError","message":"why"}}\n')
+        read_reply(b'{"error":{"type":"OSError","message":"why"}}\n')
     assert type(unknown.value) is SemanticError

@@ -7,11 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from msgspec import structs
-
 from otterwiki_semantic.cli.common import progress_bar
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
-from otterwiki_semantic.core.records import SearchOptions
+from otterwiki_semantic.core.records import SearchContext, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import (
@@ -50,7 +48,7 @@ def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mappi
     """Return the run of each ranking; a progress bar is shown on a terminal. Evaluation queries are in no search log."""
 
     def ask(query: str, options: SearchOptions) -> SearchResult:
-        answer = index.search([query], structs.replace(options, is_logged=False))[0]
+        answer = index.search([query], options, context=SearchContext(is_logged=False))[0]
         return SearchResult(answer.results, answer.confident, answer.degraded, answer.facets, answer.total_hits)
 
     for judged in queries[:_WARM_UP]:

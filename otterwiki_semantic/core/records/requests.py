@@ -186,12 +186,6 @@ class SearchOptions(Request, frozen=True):
     unless `rerank` is true."""
     rerank: bool | None = None
     """Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast."""
-    is_logged: Internal[bool] = True
-    """Whether it counts in the search log and the metrics, unless it is a draft."""
-    section_words: Internal[int] = 0
-    """Words of the largest section that `markdown` returns whole; 0 for the default."""
-    request_id: Internal[str | None] = None
-    """The id of the HTTP request, for the log."""
 
     def __post_init__(self) -> None:
         if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:
@@ -222,14 +216,21 @@ class SearchOptions(Request, frozen=True):
         return self.best_sentence or self.units > 0 or self.crop is not None
 
     @property
-    def counts(self) -> bool:
-        """Whether it counts as a search in the search log and the metrics; further results of a search do not."""
-        return self.is_logged and not self.draft and not self.offset
-
-    @property
     def seconds_to_wait(self) -> float:
         """How long to wait for the index; 0 not to wait."""
         return self.wait_seconds if self.wait else 0.0
+
+
+class SearchContext(Struct, frozen=True):
+    """Where a search comes from; no caller of the API says so."""
+
+    is_logged: bool = True
+    """Whether it counts in the search log and the metrics, unless it is a draft."""
+    request_id: str | None = None
+    """The id of the HTTP request, for the log."""
+
+
+NO_CONTEXT = SearchContext()
 
 
 class QueryRequest(Request, frozen=True):

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec import structs
 
@@ -20,21 +19,23 @@ from otterwiki_semantic.content.pages import page_key
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import FindingNotFoundError
 from otterwiki_semantic.core.records import (
+    NO_URLS,
     DismissalAnswer,
     DismissalRequest,
     Finding,
     FindingCount,
     FindingKind,
-    Freshness,
     HealthReport,
     HealthRequest,
     HealthState,
     PageUrls,
     PlaceInPage,
 )
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.health.dismissals import Dismissals
 from otterwiki_semantic.daemon.health.survey import Checks, Slices, Survey
-from otterwiki_semantic.indexing import Stopped, now
+from otterwiki_semantic.daemon.serving_reader import ServingReader
+from otterwiki_semantic.indexing import IndexManager, Stopped, now
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import Generation
 
@@ -70,26 +71,20 @@ class HealthReporter:
 
     def __init__(
         self,
-        data_dir: Path,
+        settings: Settings,
         repository: Repository,
         checks: Checks,
-        stable: Callable[[], Generation | None],
+        manager: IndexManager,
+        reader: ServingReader,
         scale: Callable[[Generation], Scale],
-        run: Callable[[float, Callable[[], None], str], None],
-        pause: Callable[[float], None],
-        *,
-        keeps_searches: bool,
     ) -> None:
-        """`stable` returns the serving generation if it may be reported on; `run` calls in the background, `pause` rests."""
         self._repository = repository
         self._checks = checks
-        self._stable = stable
+        self._manager = manager
+        self._reader = reader
         self._scale = scale
-        self._run = run
-        self._pause = pause
-        self._keeps_searches = keeps_searches
-        self._dismissals = Dismissals(data_dir / "health.json")
-        self._making = threading.Lock()
+        self._keeps_searches = settings.search_log
+        self._dismissals = Dismissals(settings.data_dir / "health.json")
         self._changed = threading.Condition()
         self._made: _Made | None = None
         self._cooldown = Cooldown(_RETRY_SECONDS)
@@ -98,13 +93,15 @@ class HealthReporter:
 
     # Making
 
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         """Have a report made, unless the last one is current, and wait a moment for it."""
-        if self._is_current(self._stable()) or self._cooldown.is_active:
+        if self._is_current(self._manager.stable_generation()) or self._cooldown.is_active:
             return
-        self._run(0, self._make_if_due, SLOT)
+        self._manager.scheduler.run_within(0, SLOT, self._make_if_due)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_current(self._stable()) or self._cooldown.is_active, _WAIT_SECONDS)
+            self._changed.wait_for(
+                lambda: self._is_current(self._manager.stable_generation()) or self._cooldown.is_active, _WAIT_SECONDS
+            )
 
     def _is_current(self, generation: Generation | None) -> bool:
         made = self._made
@@ -113,10 +110,8 @@ class HealthReporter:
         return time.monotonic() - made.at < _MAX_AGE_SECONDS
 
     def _make_if_due(self) -> None:
-        if not self._making.acquire(blocking=False):
-            return
         try:
-            generation = self._stable()
+            generation = self._manager.stable_generation()
             if generation is not None and generation.catalog.is_current and not self._is_current(generation):
                 self._make(generation)
         except Stopped:
@@ -126,7 +121,6 @@ class HealthReporter:
             self._cooldown.start()
             log.warning("the report on the wiki's health could not be made: %s", error, exc_info=error)
         finally:
-            self._making.release()
             with self._changed:
                 self._changed.notify_all()
 
@@ -136,7 +130,7 @@ class HealthReporter:
             generation,
             self._repository,
             self._scale(generation),
-            Slices(self._pause),
+            Slices(self._manager.index.pause),
             self._dismissals.__contains__,
             self._dismissals.private_id,
         )
@@ -148,8 +142,10 @@ class HealthReporter:
 
     # Answering
 
-    def answer(self, request: HealthRequest, index: Freshness, urls: PageUrls) -> HealthReport:
+    def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
         """Return the findings that a request asks for."""
+        self._refresh()
+        index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
         kinds = [request.kind] if request.kind else list(FindingKind)
         if not request.shows_queries:
@@ -169,7 +165,7 @@ class HealthReporter:
             counts=tuple(counts),
             open=sum(count.open for count in counts),
             state=state,
-            is_current=self._is_current(self._stable()),
+            is_current=self._is_current(self._manager.stable_generation()),
             made=made.moment if made else None,
             commit=made.commit if made else None,
             index=index,
@@ -182,6 +178,7 @@ class HealthReporter:
 
         To somebody who may not see what was searched for, there are no findings about that.
         """
+        self._refresh()
         made = self._made.findings.items() if self._made else ()
         known = {each.id: kind for kind, found in made for each in found}
         for each in request.findings:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from otterwiki_semantic.core.files import directory_size
-from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem, UnansweredQuery
+from otterwiki_semantic.core.records import Insight, Problem, QualityRecord, UnansweredQuery
+from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.indexing import SyncHistory, now
@@ -52,10 +52,10 @@ class Insights:
         if self._searches is not None:
             self._searches.close()
 
-    def record_search(self, answers: Sequence[Answer], mode: Mode, seconds: float) -> None:
-        """Log a search request, which took `seconds`, if searches are kept."""
-        if self._searches is not None:
-            self._searches.record(answers, mode, time.time(), seconds)
+    def record_search(self, search: SearchEvent) -> None:
+        """Log a search that counts, if searches are kept."""
+        if self._searches is not None and search.counts:
+            self._searches.record(search.answers, search.options.mode, time.time(), search.seconds)
 
     def insight(self) -> Insight:
         until = time.time()
@@ -71,6 +71,11 @@ class Insights:
             has_judged_queries=self._quality is not None,
             quality=self._quality.newest_first() if self._quality else (),
         )
+
+    @property
+    def last_quality(self) -> QualityRecord | None:
+        """The last evaluation with judged queries; None if there was none."""
+        return self._quality.latest if self._quality else None
 
     def unanswered(self) -> tuple[UnansweredQuery, ...]:
         """Return the queries that found nothing relevant most often; none if searches are not kept."""

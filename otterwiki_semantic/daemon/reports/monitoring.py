@@ -6,14 +6,14 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError
-from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchOptions
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, IndexState, Telemetry, logfmt
+from otterwiki_semantic.core.records import IndexStatus, QualityRecord
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, IndexState, SearchEvent, Telemetry, logfmt
 from otterwiki_semantic.indexing import IndexManager
 
 _MOST_BEHIND = 1_000
@@ -26,13 +26,8 @@ class Monitoring:
         self.telemetry = _telemetry()
         """What the parts of the index report to."""
         self._repository = repository
-        self._slow_searches = SlowSearches()
+        self.slow_searches = SlowSearches()
         self._commits_behind = lru_cache(1)(self._count_behind)
-
-    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Record a search request, which took `seconds`."""
-        self.telemetry.record_search(answers, options, seconds)
-        self._slow_searches.record(answers, options, seconds)
 
     def metrics(
         self, status: IndexStatus, manager: IndexManager, quality: QualityRecord | None, cache_hits: int, cache_misses: int
@@ -42,7 +37,7 @@ class Monitoring:
         with suppress(CatalogError):
             unfinished = manager.serving.catalog.unfinished if manager.serving else 0
         behind = self._commits_behind(index.commit, index.head) if index.error is None else None
-        is_equal = manager.equals_head()
+        is_equal = manager.index.equals_head()
         return self.telemetry.render(IndexState(status, unfinished, is_equal, behind, cache_hits, cache_misses, quality))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
@@ -79,9 +74,10 @@ class SlowSearches:
         self._lines = 0
         self._left_out = 0
 
-    def record(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Log a request if it was slow; its time is divided equally among its queries."""
-        milliseconds = 1000 * seconds / len(answers)
+    def record(self, search: SearchEvent) -> None:
+        """Log a search if it was slow; its time is divided equally among its queries."""
+        answers, options = search.answers, search.options
+        milliseconds = 1000 * search.seconds / len(answers)
         if milliseconds < _SLOW_MILLISECONDS:
             return
         left_out = self._take_line()
@@ -95,9 +91,9 @@ class SlowSearches:
             questions=len(answers),
             results=sum(len(answer.results) for answer in answers),
             degraded=any(answer.degraded for answer in answers),
-            draft=not options.counts,
+            draft=not search.counts,
             left_out=left_out,
-            **({"request_id": options.request_id} if options.request_id else {}),
+            **({"request_id": search.context.request_id} if search.context.request_id else {}),
         )
         log.info("a search took %.0f ms; %s", milliseconds, facts)
 

@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QualityRecord, RebuildState, SearchOptions
-from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
+from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QualityRecord, RebuildState
+from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, SearchEvent, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
 PREFIX = "otterwiki_semantic"
@@ -87,13 +87,13 @@ class PrometheusTelemetry(Telemetry):
         histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
         return {kind: histogram.labels(kind.value) for kind in kinds}
 
-    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        if not options.counts:
-            self._drafts.inc(len(answers))
+    def record_search(self, search: SearchEvent) -> None:
+        if not search.counts:
+            self._drafts.inc(len(search.answers))
             return
-        observed = self._search_seconds[options.mode]
-        for answer in answers:
-            observed.observe(seconds / len(answers))  # an equal share of the request
+        observed = self._search_seconds[search.options.mode]
+        for answer in search.answers:
+            observed.observe(search.seconds / len(search.answers))  # an equal share of the request
             self._outcomes[outcome(answer)].inc()
 
     @contextmanager

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import Lock
 
 import msgspec
 
@@ -20,6 +19,7 @@ from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
 from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.daemon.rollback import Rollbacks
 from otterwiki_semantic.indexing import IndexManager, QualityGate, Stopped, now
 from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint
 from otterwiki_semantic.search.judge import Run
@@ -58,17 +58,15 @@ class QualityMonitor:
         file: Path,
         gate: QualityGate,
         manager: IndexManager,
-        roll_back: Callable[[str], None],
+        rollbacks: Rollbacks,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`roll_back` is called with the reason if a promoted index is worse than the one before."""
         self._file = file
         self._gate = gate
         self._manager = manager
         self._clock = clock
-        self._roll_back = roll_back
+        self._rollbacks = rollbacks
         self._stored = read_quality(file)
-        self._evaluating = Lock()
         self._backoff = Backoff(_RETRY_SECONDS, DAY)
         self.problem: Problem | None = None
         """Why the history is not stored."""
@@ -84,11 +82,9 @@ class QualityMonitor:
 
     def refresh(self) -> None:
         """Ask the judged queries in the background, if that is due."""
-        self._manager.reschedule_background(0, self._evaluate_if_due, _SLOT)
+        self._manager.scheduler.run_in(0, _SLOT, self._evaluate_if_due)
 
     def _evaluate_if_due(self) -> None:
-        if not self._evaluating.acquire(blocking=False):
-            return
         try:
             generation = self._manager.stable_generation()
             if generation is None or not self._gate.recipe.matches_vectors(generation) or not self._backoff.is_due:
@@ -100,13 +96,11 @@ class QualityMonitor:
             wait = self._seconds_until_due(generation, queries)
             if wait <= 0:
                 wait = self._evaluate(generation, queries)
-            self._manager.reschedule_background(wait, self._evaluate_if_due, _SLOT)
+            self._manager.scheduler.run_in(wait, _SLOT, self._evaluate_if_due)
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 - the outermost frame of the job
             self._fail(error)
-        finally:
-            self._evaluating.release()
 
     def _seconds_until_due(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
         """Return how long not to ask: with the same queries of the same index up to a day, however the clock was set."""
@@ -155,13 +149,13 @@ class QualityMonitor:
 
     def _compare(self, generation: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run]) -> None:
         """Roll back an index whose figures fell below those of the one that it replaced, in its first evaluations."""
-        previous = self._manager.previous
+        previous = self._manager.previous.generation
         evaluations = sum(record.generation == generation.name for record in self._stored.records)
         if previous is None or evaluations > _WATCHED_EVALUATIONS:
             return
         worse = self._gate.fall(previous, queries, runs, generation)
         if worse is not None:
-            self._roll_back(worse)
+            self._rollbacks.roll_back_automatically(worse)
 
     def _store(self, stored: StoredQuality) -> None:
         self._stored = stored
@@ -173,7 +167,7 @@ class QualityMonitor:
             self.problem = None
 
     def _fail(self, error: Exception) -> None:
-        if self._manager.is_stopping:
+        if self._manager.index.is_stopping:
             return
         minutes = self._backoff.failed() / 60
         log.warning("the judged queries could not be asked, and are asked again in %.0f min: %s", minutes, error)

@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +27,7 @@ from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageU
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places, project
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.storage import Generation
 
 _DELAY_SECONDS = 1.0
@@ -37,6 +38,7 @@ _RETRY_SECONDS = 600.0
 """Pause after a failure."""
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
+_SLOT = "map"
 _OFF = "the map is switched off; add map to SEMANTIC_PAGES"
 _MISSING = 'scikit-learn is not installed: pip install "otterwiki-semantic[map]", then restart the wiki'
 _FULL = "make room on the disk of the data directory, or let the wiki's user write to it"
@@ -70,22 +72,14 @@ class StoredMap(Struct, frozen=True):
 
 
 class WikiMapBuilder:
-    """Builds and serves the map of one data directory.
+    """Builds and serves the map of one data directory."""
 
-    `stable` returns the serving generation if it may be mapped now; `schedule` calls a function after some seconds, and
-    replaces what was scheduled before.
-    """
-
-    def __init__(
-        self, file: Path, stable: Callable[[], Generation | None], schedule: Callable[[float, Callable[[], None]], None]
-    ) -> None:
+    def __init__(self, file: Path, manager: IndexManager) -> None:
         self._file = file
-        self._stable = stable
-        self._schedule = schedule
+        self._manager = manager
         self._map = read_record(file, StoredMap, "the map is made again")
         self._worker = WorkerProcess(_IDLE_SECONDS, _NICENESS, _MEMORY_BYTES)
         self._is_stopped = False
-        self._building = threading.Lock()
         self._answering = threading.Lock()
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
         self._seen: tuple[str, str | None] | None = None
@@ -95,29 +89,27 @@ class WikiMapBuilder:
         self._cooldown.start(max(_DELAY_SECONDS, self._map.pause - _seconds_since(self._map.made)) if self._map else None)
 
     def stop(self) -> None:
-        """Stop building, and build no other map."""
+        """Stop building."""
         self._is_stopped = True
         self._worker.close()
 
-    def refresh_if_due(self) -> None:
-        """Build a map if the index has changed since the last one; schedule it if it is not due yet."""
-        if not self._building.acquire(blocking=False):
-            self._schedule(_DELAY_SECONDS, self.refresh_if_due)
-            return
+    def refresh(self, seconds: float = 0.0) -> None:
+        """Have a map built in the background after a pause, if the index has changed since the last one and it is due."""
+        self._manager.scheduler.run_in(seconds, _SLOT, self._build_if_due)
+
+    def _build_if_due(self) -> None:
         try:
-            generation = self._stable()
+            generation = self._manager.stable_generation()
             if generation is None or self._seen == _state_of(generation):
                 return
             if self._cooldown.is_active:
-                self._schedule(self._cooldown.remaining, self.refresh_if_due)
+                self.refresh(self._cooldown.remaining)
             else:
-                self._refresh(generation)
+                self._make(generation)
         except Exception as error:  # noqa: BLE001 - the outermost frame of the job
             self._fail(error)
-        finally:
-            self._building.release()
 
-    def _refresh(self, generation: Generation) -> None:
+    def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
             content = _content(generation.vector_fingerprint, blobs)
@@ -129,7 +121,7 @@ class WikiMapBuilder:
             self._message = None
             self._cooldown.start(made.pause)
             log.info("a map of %d pages was made in %.1f s", len(titles), made.seconds)
-            self._schedule(made.pause, self.refresh_if_due)
+            self.refresh(made.pause)
         try:
             write_atomically(self._file, json.dumps(to_builtins(self._map), separators=(",", ":")))
         except OSError as error:

@@ -16,11 +16,11 @@ from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.core.errors import ParameterError, SemanticError
+from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import Parameter, Request, check_names, parameters_of, parse_parameters, unique_names
+from otterwiki_semantic.daemon import Unchanged, conditional
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
 from otterwiki_semantic.web.errors import ApiError, json_response
-from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import page_urls
 
 MAX_BODY_BYTES = 1 << 20
@@ -118,32 +118,37 @@ OPERATIONS: list[tuple[Operation, View]] = []
 def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response:
     """Answer the current request: check permissions, parse parameters, call the view.
 
-    If the client has the answer of this version of the index, there is none but the status 304.
+    The view's first call of the index also says which version that has, before it answers. If the client has the answer of this
+    version, there is none but the status 304.
     """
     _CHECKS[made.access]()
     if made.refuses_other_sites:
         require_same_site()
     values = _values(made)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
-    tag = _entity_tag() if made.is_cacheable else None  # before the view: never newer than what it answers
-    if tag is not None and not request.if_none_match.star_tag and request.if_none_match.contains_weak(tag):
-        return _revalidated(Response(status=304), tag)
-    found = view(*path_values.values(), *parameters)
-    response = found if isinstance(found, Response) else json_response(found, made.status)
-    return response if tag is None or _DEGRADED in response.get_data() else _revalidated(response, tag)
+    if not made.is_cacheable:
+        return _response(made, view(*path_values.values(), *parameters))
+    suffix = f"-{_request_digest()}"
+    tags = request.if_none_match.as_set(include_weak=True)
+    with conditional(tag.removesuffix(suffix) for tag in tags if tag.endswith(suffix)) as condition:
+        try:
+            response = _response(made, view(*path_values.values(), *parameters))
+        except Unchanged:
+            response = Response(status=304)
+    if condition.version is None or _DEGRADED in response.get_data():
+        return response
+    return _revalidated(response, f"{condition.version}{suffix}")
 
 
-def _entity_tag() -> str | None:
-    """Return the tag of the answer to the current request; None if the index has no version, or does not answer."""
-    try:
-        version = extension().index.version()
-    except SemanticError:  # the view may do without the index
-        return None
-    if version is None:
-        return None
+def _response(made: Operation, found: Any) -> Response:
+    return found if isinstance(found, Response) else json_response(found, made.status)
+
+
+def _request_digest() -> str:
+    """Return a digest of what the answer to the current request depends on, besides the index."""
     today = datetime.now(UTC).date()  # `recency` counts the time since a change
-    asked = f"{__version__}\n{version}\n{today}\n{request.script_root}{request.full_path}\n{page_urls()}"
-    return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    asked = f"{__version__}\n{today}\n{request.script_root}{request.full_path}\n{page_urls()}"
+    return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _revalidated(response: Response, tag: str) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from flask import Blueprint, Response, jsonify, request
@@ -85,6 +86,16 @@ def _dispatch(views: dict[str, tuple[Operation, View]]) -> Callable[..., Respons
     return dispatch
 
 
+def _context() -> records.SearchContext:
+    return records.SearchContext(request_id=request_id())
+
+
+def _ask_version() -> None:
+    """Ask for the version of the index before git is read; without an answer the view does without."""
+    with suppress(SemanticError):
+        extension().index.version()
+
+
 def _not_found(rest: str = "") -> NoReturn:
     raise NotFound(f"the search API has nothing at {rest!r}")
 
@@ -102,8 +113,7 @@ def search(asked: records.SearchRequest) -> bytes:
     """Search."""
     if not asked.compat:
         return bytes(_answers([records.QueryRequest(asked.query, asked.options, asked.fields)])[0])
-    options = structs.replace(asked.options, request_id=request_id())
-    found = compatible(extension().index.search([asked.query], options, page_urls())[0])
+    found = compatible(extension().index.search([asked.query], asked.options, page_urls(), _context())[0])
     return bytes(with_fields(Raw(encode(found)), asked.fields))
 
 
@@ -128,11 +138,11 @@ def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
     """Return the JSON of the answer to each search; those with the same options are made together."""
     alike: dict[records.SearchOptions, list[int]] = {}
     for position, each in enumerate(searches):
-        alike.setdefault(structs.replace(each.options, request_id=request_id()), []).append(position)
+        alike.setdefault(each.options, []).append(position)
     found: dict[int, Raw] = {}
     for options, positions in alike.items():
         queries = [searches[position].query for position in positions]
-        answers = extension().index.fetch_json(IndexService.search, queries, options, page_urls())
+        answers = extension().index.fetch_json(IndexService.search, queries, options, page_urls(), _context())
         found.update(zip(positions, decode(answers, list[Raw]), strict=True))
     return [with_fields(found[position], each.fields) for position, each in enumerate(searches)]
 
@@ -148,7 +158,7 @@ def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
     has_events=True,
 )
 def ask(asked: records.AskRequest) -> records.GroundedAnswer | Response:
-    """records.Answer a question, with a source for every sentence."""
+    """Answer a question, with a source for every sentence."""
     reader, index = WaitingReader(), extension().index
     started = index.ask(structs.replace(asked, asker=asker()), page_urls())
     return reader.answer_events(index, started) if asked.stream else reader.whole_answer(index, started)
@@ -248,6 +258,7 @@ def list_pages(asked: records.PageListRequest) -> bytes:
 )
 def read_page(path: str, asked: records.PageRequest) -> records.PageView:
     """Read a page, or sections or lines of it."""
+    _ask_version()
     return extension().pages.page(path, asked, page_urls())
 
 
@@ -288,6 +299,7 @@ def edit_page(path: str, asked: records.EditRequest) -> records.WrittenPage:
 @Operation("GET", "/semantic-search/history", records.PageHistory, Access.READERS, errors=("page_unknown",), is_cacheable=True)
 def get_history(asked: records.HistoryRequest) -> records.PageHistory:
     """The last commits that changed a page."""
+    _ask_version()
     return extension().pages.history(asked.path, asked.limit)
 
 

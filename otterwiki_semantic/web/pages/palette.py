@@ -12,7 +12,16 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import Answer, Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
+from otterwiki_semantic.core.records import (
+    Answer,
+    Filters,
+    Hit,
+    SearchContext,
+    SearchOptions,
+    SuggestedLabel,
+    SuggestRequest,
+    query_text,
+)
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Span
 from otterwiki_semantic.web.pages.layout import guarded, has, page_url, pages, render_part, status_of
@@ -98,7 +107,7 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         # A word that is found may still be the beginning of another one, which is no search to be counted.
         is_counted = not _relevant(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-        whole = search([text], structs.replace(options, draft=False, is_logged=is_counted))[0]
+        whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
         answer = whole if _relevant(whole) else answer
     if relevant := _relevant(answer):
         return {"label": "Passages", "options": _shown(map(_passage, relevant)), "lead": _lead(answer)}

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchOptions, Sort, query_text
+from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchContext, SearchOptions, Sort, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
@@ -109,8 +109,8 @@ def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
     )
     is_new_query = "draft" not in request.args and "more" not in request.args
     is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
-    options = structs.replace(options, is_logged=is_new_query, draft=request.args.get("draft") == "typing")
-    return extension().index.search([query_text(query)], options)[0]
+    options = structs.replace(options, draft=request.args.get("draft") == "typing")
+    return extension().index.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]
 
 
 def _chosen() -> list[tuple[str, str]]:

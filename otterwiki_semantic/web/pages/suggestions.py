@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import page_path
-from otterwiki_semantic.core.records import SearchOptions, query_text
+from otterwiki_semantic.core.records import SearchContext, SearchOptions, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, render_part, status_of
 
@@ -68,8 +68,9 @@ def likely() -> ResponseReturnValue:
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     """Return pages that may be meant by a name, titles by path: for a path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False)
-    about = {hit.path: hit.title for hit in extension().index.search([words], options)[0].results if hit.relevant}
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
+    answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
+    about = {hit.path: hit.title for hit in answer.results if hit.relevant}
     spelled = {path: about.get(path, path) for path in (_spelled_like(name) if is_path else ())}
     found = {**spelled, **about}
     found.pop(name, None)  # the wiki may be unable to open that one

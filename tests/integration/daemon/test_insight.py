@@ -35,9 +35,9 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def synced(index: IndexEngine) -> None:
     """Let one more sync end."""
-    ended = index._manager._ended
+    ended = index._manager.syncs.ended
     index.notify()
-    eventually(lambda: index._manager._ended > ended)
+    eventually(lambda: index._manager.syncs.ended > ended)
 
 
 def newest(index: IndexEngine) -> SyncRecord:

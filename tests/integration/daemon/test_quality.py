@@ -61,12 +61,22 @@ def looked(index: IndexEngine) -> None:
     """Let the index look whether the queries are due, and ask them if so."""
     wait_until_equal(index)
     wait_until_idle(index)
-    monitor(index)._evaluate_if_due()
+    scheduler, has_looked = index._manager.scheduler, threading.Event()
+
+    def look() -> None:
+        monitor(index)._evaluate_if_due()
+        has_looked.set()
+
+    def ask() -> bool:
+        scheduler.run_in(0, "quality", look)
+        return has_looked.wait(0.2)
+
+    eventually(ask)
     wait_until_idle(index)
 
 
 def wait_until_idle(index: IndexEngine) -> None:
-    eventually(lambda: not monitor(index)._evaluating.locked())
+    eventually(lambda: not index._manager.scheduler.is_running("quality"))
 
 
 def monitor(index: IndexEngine) -> QualityMonitor:
@@ -306,7 +316,7 @@ def test_a_stop_does_not_wait_for_the_rest(questions: Path, start: Open, monkeyp
 def test_searches_are_answered_while_they_are_asked(questions: Path, start: Open) -> None:
     questions.write_text(json.dumps(QUERIES * 200))
     index = start()
-    eventually(monitor(index)._evaluating.locked)
+    eventually(lambda: index._manager.scheduler.is_running("quality"))
     for number in range(50):
         assert index.search([f"vegetables {number}"], SearchOptions())[0].results
-    assert monitor(index)._evaluating.locked(), "they are still being asked"
+    assert index._manager.scheduler.is_running("quality"), "they are still being asked"

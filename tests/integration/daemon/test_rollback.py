@@ -13,8 +13,9 @@ import pytest
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import RollbackError
-from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import NO_CONTEXT, Answer, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
+from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.daemon.reports.quality import DAY
 from otterwiki_semantic.search.evaluation import score
 from otterwiki_semantic.storage import Generation
@@ -81,7 +82,7 @@ def test_a_rollback_embeds_nothing_and_the_index_has_followed_the_wiki(wiki: Wik
     old = wiki.serving.name
     wiki.configure(replace(wiki.settings, chunks="fixed"))
     head = commit(wiki.settings.repository, BEES)
-    previous = wiki.index._manager.previous
+    previous = wiki.index._manager.previous.generation
     assert previous is not None
     eventually(lambda: previous.catalog.commit == head)
     assert wiki.roll_back() == old
@@ -195,7 +196,8 @@ def answered(wiki: Wiki, degraded: int) -> None:
     """Let the index have 200 answers, of which some are degraded."""
     good = wiki.ask("vegetables")
     bad = structs.replace(good, degraded="the model failed")
-    wiki.index._watch.record(wiki.serving, wiki.index._manager.previous, [bad] * degraded + [good] * (200 - degraded))
+    answers = [bad] * degraded + [good] * (200 - degraded)
+    wiki.index._watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -256,6 +258,6 @@ def evaluate_again(wiki: Wiki, days: int) -> None:
 
     def is_asked() -> bool:
         monitor.refresh()  # which does nothing while they are being asked
-        return len(wiki.index.insight().quality) > count and not monitor._evaluating.locked()
+        return len(wiki.index.insight().quality) > count and not wiki.index._manager.scheduler.is_running("quality")
 
     eventually(is_asked)

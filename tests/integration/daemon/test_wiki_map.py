@@ -202,7 +202,7 @@ def test_a_kept_map_that_is_damaged_is_made_again(settings: Settings, opened: Op
         json.dumps({**whole, "places": {"a": [2, 0]}}).encode(),
     ):
         kept.write_bytes(damaged)
-        assert mapping.WikiMapBuilder(kept, lambda: None, lambda *_: None).answer(None, first.index, NO_URLS).points == ()
+        assert mapping.WikiMapBuilder(kept, index._manager).answer(None, first.index, NO_URLS).points == ()
     assert places(ready(opened(settings))) == places(first), "the same pages begin afresh in the same way"
 
 

@@ -129,7 +129,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
     assert status.index.pending_pages == 5
     assert len(status.problems) == 2
     monkeypatch.undo()
-    index._manager._unfinished_backoff.reset()
+    index._manager.syncs._unfinished_backoff.reset()
     index.notify()
     eventually(lambda: index.status().index.pending_pages == 0)
     assert best(index, "insects that make honey", Mode.SEMANTIC)

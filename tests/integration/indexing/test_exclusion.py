@@ -139,7 +139,7 @@ def test_other_patterns_change_the_index_at_the_next_start_and_embed_only_what_i
 def test_excluded_pages_are_gone_before_the_first_answer_after_a_restart(settings: Settings, start: Start) -> None:
     start().close()
     index = IndexEngine(replace(settings, exclude=("drafts",)))
-    with index._manager._changing:  # no sync can begin
+    with index._manager.index.changing:  # no sync can begin
         index.start()
         assert found(index, "hedgehog", Mode.KEYWORD) == set()
         assert index.status().status == "indexing"
@@ -295,7 +295,7 @@ def test_a_page_of_words_alone_is_found_by_them_and_no_model_gets_its_text(
 def test_words_alone_are_nothing_unfinished(
     server: ModelServer, settings: Settings, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.0)
     commit(settings.repository, {"diary.md": hidden("words")})
     index = start()
     status = index.status()

@@ -40,13 +40,13 @@ def test_a_question_can_wait_for_what_nobody_told_the_index(settings: Settings, 
 
 
 def test_a_question_to_an_index_that_is_equal_does_not_wait(index: IndexEngine) -> None:
-    begun = index._manager._begun
+    begun = index._manager.syncs.begun
     assert ask(index, "vegetables", wait=10).results[0].path == "garden"
-    assert index._manager._begun == begun
+    assert index._manager.syncs.begun == begun
 
 
 def test_waiting_has_an_end(settings: Settings, index: IndexEngine) -> None:
-    with index._manager._changing:
+    with index._manager.index.changing:
         head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
         start = time.monotonic()
         answer = ask(index, "vegetables", wait=0.3)
@@ -106,10 +106,10 @@ def job_of(index: IndexEngine, *paths: str) -> Callable[[], RebuildStatus]:
 
 
 def test_pages_that_are_read_again_are_done_with_the_sync_that_reads_them(index: IndexEngine) -> None:
-    eventually(lambda: not index._manager._scheduler._running.locked(), why="a sync's last step also takes the lock")
-    with index._manager._changing:
+    eventually(lambda: not index._manager.scheduler.is_running("sync"), why="a sync's last step also takes the lock")
+    with index._manager.index.changing:
         first = job_of(index, "garden")
-        eventually(lambda: index._manager._begun > index._manager._ended)
+        eventually(lambda: index._manager.syncs.begun > index._manager.syncs.ended)
         second = job_of(index, "GARDEN", "home")
         assert (first().state, second().state) == (RebuildState.RUNNING, RebuildState.RUNNING)
         assert (second().pages_done, second().pages_total) == (0, 2)
@@ -141,7 +141,7 @@ def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_fr
     commit(settings.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
     serving = index._manager.serving
     assert serving is not None
-    with index._manager._changing:
+    with index._manager.index.changing:
         serving.catalog.begin_change("the other commit")
         serving.catalog.remove_pages(["garden"])
         git(settings.repository, "checkout", "-q", "main")
@@ -160,7 +160,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
         raise ModelError("it is down")
 
     stored, may_end = threading.Event(), threading.Event()
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.0)
     index = IndexEngine(settings)
     monkeypatch.setattr(index.embedder, "embed", fail)
     index.start()
@@ -180,3 +180,14 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     assert index.status().index.pending_pages == 5
     may_end.set()
     index.close()
+
+
+def test_a_save_runs_one_sync_and_chroma_is_filled_apart_from_it(settings: Settings, index: IndexEngine) -> None:
+    serving = index._manager.serving
+    assert serving is not None
+    eventually(lambda: serving.mirror.is_whole)
+    begun = index._manager.syncs.begun
+    head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    eventually(lambda: serving.mirror.is_whole and serving.catalog.commit == head)
+    assert index._manager.syncs.begun == begun + 1

@@ -31,7 +31,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     set_jitter(monkeypatch, share=0)
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.embedding_stage.MODEL_COOLDOWN_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.3)
+    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.3)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 0.5)
 
 
@@ -117,9 +117,7 @@ def test_a_start_sends_no_query(wiki: Wiki) -> None:
     index = wiki.start()
     serving = index._manager.serving
     assert serving is not None
-    index._warm = ""
-    index._warm_up()
-    assert index._warm == serving.name
+    index._searcher.warm_up(serving)
     assert not any("find a page" in text for texts in wiki.server.texts for text in texts)
 
 
@@ -290,7 +288,8 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
             index.reindex()
 
     monkeypatch.setattr(index.embedder, "embed", slow)
-    index._manager.rebuilds._recipe = replace(index._recipe, chunks="fixed")
+    builder = index._manager.rebuilds.builder
+    builder._recipe = replace(builder._recipe, chunks="fixed")
     beginning = Thread(target=begin)
     beginning.start()
     assert asked.wait(30)

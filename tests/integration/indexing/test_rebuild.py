@@ -142,7 +142,7 @@ def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(plac
     index = IndexEngine(Settings(place / "repository", place / "index", pages=()))
     generation = index._manager._open_current()
     assert generation is not None
-    indexer = index._manager.indexer
+    indexer = index._manager.syncs.indexer
     sync(indexer, generation, embed=False)
     assert generation.catalog.unfinished == 1
     assert indexer.embedding.texts == 0
@@ -311,7 +311,7 @@ def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, 
 
 
 def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._PUSH_SECONDS", 1e-6)
+    monkeypatch.setattr("otterwiki_semantic.indexing.mirroring._TURN_SECONDS", 1e-6)
     index = opened()
     eventually(lambda: is_ready(index))
     reindexed(index)
@@ -335,7 +335,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
 )
 def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], statement: str) -> None:
     index = opened()
-    eventually(lambda: is_ready(index) and index._manager.last_sync)
+    eventually(lambda: is_ready(index) and index._manager.syncs.last_success)
     spoil(index, statement)
     status = reindexed(index)
     assert len(pages_read) == PAGES
@@ -357,10 +357,10 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     new = keeper._generations.copy(old)
     assert new.catalog.commit is None
     assert new.mirror.state is MirrorState.UNVERIFIED
-    assert sync(keeper.indexer, new, previous=old.catalog)
+    assert sync(keeper.syncs.indexer, new, previous=old.catalog)
     assert new.catalog.commit == Repository(place / "repository").head()
     assert new.catalog.counts().pages == PAGES + 1
-    assert keeper.indexer.embedding.texts == 1
+    assert keeper.syncs.indexer.embedding.texts == 1
     new.catalog.check_copy()
     assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
     check_complete(new, 0)
@@ -456,10 +456,10 @@ def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatc
     first = opened()
     eventually(lambda: is_ready(first))
     old = first.status().generation
-    at_the_end_of_a_build(monkeypatch, first._manager._stopping.set)
+    at_the_end_of_a_build(monkeypatch, first._manager.index._stopping.set)
     first.reindex()
     eventually(lambda: first.status().rebuild.state is RebuildState.FAILED)
-    first._manager._stopping.clear()
+    first._manager.index._stopping.clear()
     first.close()
     index = opened()
     eventually(lambda: is_ready(index))
@@ -492,7 +492,7 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
 def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
     index = IndexEngine(Settings(place / "repository", place / "index", pages=()))
     generation = index._manager._generations.create(index.embedder, Profile())
-    sync(index._manager.indexer, generation, embed=False)
+    sync(index._manager.syncs.indexer, generation, embed=False)
     with pytest.raises(ModelError, match=f"failed on {PAGES} of {PAGES} pages"):
         check_complete(generation, 0)
     check_complete(generation, PAGES)
@@ -545,11 +545,11 @@ def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
     index = opened()
     eventually(lambda: index.status().problems)
     assert ask(index, "unit77").results[0].path == "p077"
-    begun = index._manager._begun
+    begun = index._manager.syncs.begun
     for _ in range(3):
         assert ask(index, "unit77").results[0].path == "p077"
-        index._manager.wait_for_successor(index._manager.serving, 0.3)  # type: ignore[arg-type]
-    assert index._manager._begun <= begun + 1
+        index._manager.index.wait_for_successor(index._manager.serving, 0.3)  # type: ignore[arg-type]
+    assert index._manager.syncs.begun <= begun + 1
 
 
 def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, opened: Open) -> None:

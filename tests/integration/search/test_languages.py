@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path, mon
         opened(settings(tmp_path / "-".join(languages), *languages, repository=tmp_path / "repository")).close()
     index = opened(settings(tmp_path, "fr"))
     monkeypatch.setattr(IndexRecipe, "matches_vectors", lambda *_: False)  # by words alone
-    gate = QualityGate(index._recipe, list, index._asking_in_background)
+    gate = QualityGate(
+        index._manager._recipe, list, partial(index._searcher.asking_in_background, pause=index._manager.index.pause)
+    )
     for languages in choices:
         generation = GenerationStore(tmp_path / "-".join(languages) / "index").open_current()
         assert generation is not None

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions, Sort
+from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchContext, SearchOptions, Sort
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.search import pipeline
 
@@ -56,7 +56,7 @@ OPTIONS = options(
 
 
 def search(index: IndexEngine, query: str, **asked: Any) -> Answer:
-    return index.search([query], SearchOptions(is_logged=False, **asked))[0]
+    return index.search([query], SearchOptions(**asked), context=SearchContext(is_logged=False))[0]
 
 
 def results(index: IndexEngine, query: str, **asked: Any) -> list[Hit]:

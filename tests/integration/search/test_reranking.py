@@ -572,8 +572,8 @@ def test_searches_go_on_while_a_model_is_loaded(index: IndexEngine, monkeypatch:
 
     made = RerankStage(Loading("m"), NO_TELEMETRY)
     made.start()
-    monkeypatch.setattr(index, "_reranking", made)
-    monkeypatch.setattr(index._status, "_reranking", made)
+    for name, value in vars(made).items():
+        monkeypatch.setattr(index._reranking, name, value)
     answer = search(index, "where does water come from")
     assert "is being loaded" in str(answer.degraded)
     assert answer.results

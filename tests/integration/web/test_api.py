@@ -729,3 +729,20 @@ def test_a_search_can_wait(client: FlaskClient) -> None:
         assert body["index"]["commit"] == body["index"]["head"]
     for bad in ({"wait": "perhaps"}, {"wait": "true", "wait_seconds": "11"}, {"wait_seconds": "-1"}, {"wait_seconds": "nan"}):
         assert_error(search(client, q="radiator", **bad), 422, "invalid_parameter", next(reversed(bad)))
+
+
+@pytest.mark.parametrize("has_it", [False, True])
+def test_a_search_asks_the_daemon_once(client: FlaskClient, monkeypatch: pytest.MonkeyPatch, has_it: bool) -> None:
+    path = "/api/v1/semantic-search?q=radiator"
+    tag = eventually(lambda: client.get(path, headers=BEARER).headers.get("ETag"))
+    exchange, calls = IndexClient._exchange, list[bytes]()
+
+    def counted(self: IndexClient, request: bytes, deadline: float) -> bytes:
+        calls.append(request)
+        return exchange(self, request, deadline)
+
+    monkeypatch.setattr(IndexClient, "_exchange", counted)
+    response = client.get(path, headers=BEARER | {"If-None-Match": str(tag) if has_it else '"another"'})
+    assert response.status_code == (304 if has_it else 200)
+    assert response.headers["ETag"] == tag
+    assert len(calls) == 1

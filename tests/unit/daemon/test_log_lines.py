@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from otterwiki_semantic.core.records import Answer, Freshness, Mode, SearchOptions, TotalHits
-from otterwiki_semantic.core.telemetry import logfmt
+from otterwiki_semantic.core.records import NO_CONTEXT, Answer, Freshness, Mode, SearchContext, SearchOptions, TotalHits
+from otterwiki_semantic.core.telemetry import SearchEvent, logfmt
 from otterwiki_semantic.daemon.reports.monitoring import LINES_A_MINUTE, SlowSearches
 
 ANSWER = Answer(
@@ -33,7 +33,7 @@ def test_odd_values_stand_in_quotes() -> None:
 
 def test_a_slow_search_is_logged_with_the_id_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "otterwiki_semantic")
-    SlowSearches().record([ANSWER], SearchOptions(request_id="trace-1"), 1.25)
+    SlowSearches().record(SearchEvent([ANSWER], SearchOptions(), SearchContext(request_id="trace-1"), 1.25))
     (line,) = [record.getMessage() for record in caplog.records]
     assert facts(line)["request_id"] == "trace-1"
 
@@ -41,10 +41,10 @@ def test_a_slow_search_is_logged_with_the_id_of_its_request(caplog: pytest.LogCa
 def test_a_slow_search_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "otterwiki_semantic")
     slow = SlowSearches()
-    slow.record([ANSWER], SearchOptions(mode=Mode.SEMANTIC), 0.999)
-    slow.record([ANSWER, ANSWER], SearchOptions(), 1.5)
+    slow.record(SearchEvent([ANSWER], SearchOptions(mode=Mode.SEMANTIC), NO_CONTEXT, 0.999))
+    slow.record(SearchEvent([ANSWER, ANSWER], SearchOptions(), NO_CONTEXT, 1.5))
     assert caplog.records == []
-    slow.record([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), 1.25)
+    slow.record(SearchEvent([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), NO_CONTEXT, 1.25))
     (line,) = [record.getMessage() for record in caplog.records]
     assert "bees" not in line
     assert facts(line) == {
@@ -65,8 +65,8 @@ def test_many_slow_searches_do_not_flood_the_log(caplog: pytest.LogCaptureFixtur
     now = [0.0]
     slow = SlowSearches(lambda: now[0])
     for _ in range(LINES_A_MINUTE + 5):
-        slow.record([ANSWER], SearchOptions(), 1)
+        slow.record(SearchEvent([ANSWER], SearchOptions(), NO_CONTEXT, 1))
     assert len(caplog.records) == LINES_A_MINUTE
     now[0] = 60.0
-    slow.record([ANSWER], SearchOptions(), 1)
+    slow.record(SearchEvent([ANSWER], SearchOptions(), NO_CONTEXT, 1))
     assert facts(caplog.records[-1].getMessage())["left_out"] == "5"

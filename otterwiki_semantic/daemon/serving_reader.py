@@ -1,0 +1,89 @@
+"""Ask the serving generation, and continue when it fails or is replaced meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_found
+from otterwiki_semantic.core.errors import (
+    CatalogCorruptError,
+    CatalogError,
+    IndexUnavailableError,
+    PageNotFoundError,
+    VectorStoreError,
+)
+from otterwiki_semantic.core.telemetry import Failure, Telemetry
+from otterwiki_semantic.indexing import IndexManager
+from otterwiki_semantic.storage import Generation, VectorStore
+
+_SUCCESSOR_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+class ServingReader:
+    """Asks the serving generation, in one snapshot of its catalog. Errors: `IndexUnavailableError`, those of the question."""
+
+    def __init__(self, manager: IndexManager, telemetry: Telemetry) -> None:
+        self._manager = manager
+        self._telemetry = telemetry
+        self.freshness = manager.index.freshness
+
+    def ask(self, question: Callable[[Generation], T]) -> T | None:
+        """Return what the serving generation answers, None if there is none; ask again if it fails or is replaced."""
+        generation = self._manager.serving
+        while generation is not None:
+            store = generation.vector_store
+            try:
+                with generation.catalog.snapshot():
+                    return question(generation)
+            except (VectorStoreError, CatalogError) as error:
+                failure = error
+            if isinstance(failure, CatalogError):
+                self._telemetry.record_failure(Failure.CATALOG)
+            if self._manager.index.is_stopping:
+                raise IndexUnavailableError("the index daemon is ending") from failure
+            if generation is not self._manager.serving:
+                generation = self._manager.serving
+            else:
+                generation = self._recover(generation, store, failure)
+        return None
+
+    def ask_for_page(self, path: str, question: Callable[[Generation], T]) -> T:
+        """Return what the serving generation says of a page; `PageNotFoundError` if there is none yet."""
+        found = self.ask(question)
+        if found is None:
+            raise PageNotFoundError(f"the index has no page {path!r} yet: it is being built")
+        return found
+
+    def known_path(self, generation: Generation, path: str) -> str:
+        """Return a page's path as the index has it, whatever the case; `PageNotFoundError` if it has no such page."""
+        known = generation.catalog.pages.find_path(path)
+        if known is not None:
+            return known
+        for excluded, excluder in self._manager.index.excluded_pages(generation).items():
+            if page_key(excluded) == page_key(path):
+                raise page_excluded(excluded, excluder)
+        raise page_not_found("the index", path, generation.catalog.blobs())
+
+    def _recover(self, failed: Generation, store: VectorStore, failure: VectorStoreError | CatalogError) -> Generation:
+        """Return the generation to ask next: the same without its vector store, or the successor of one whose catalog fails."""
+        try:
+            if isinstance(failure, CatalogError):
+                return self._successor(failed, failure)
+            failed.mirror.handle_failure(store, failure)
+        except CatalogError as error:
+            return self._successor(failed, error)
+        finally:
+            self._manager.wake()  # only now: an earlier sync would find nothing to refill
+        return failed
+
+    def _successor(self, failed: Generation, failure: CatalogError) -> Generation:
+        """Return what replaces a generation whose catalog fails; `IndexUnavailableError` if nothing does soon."""
+        if isinstance(failure, CatalogCorruptError):
+            self._manager.mark_corrupt(failed)
+            successor = self._manager.index.wait_for_successor(failed, _SUCCESSOR_SECONDS)
+            if successor is not None:
+                return successor
+        raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure

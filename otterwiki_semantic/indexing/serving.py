@@ -1,0 +1,150 @@
+"""The generation that serves: what everything that asks, changes or replaces it shares."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.pages import FRONT_MATTER
+from otterwiki_semantic.core.errors import CatalogError, RepositoryError, SemanticError
+from otterwiki_semantic.core.records import Freshness
+from otterwiki_semantic.core.settings import EXCLUDE
+from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.sync import Stopped, changed_pages
+from otterwiki_semantic.storage import Generation
+
+
+class ServingIndex:
+    """The generation that serves now, if any, and how far it is behind HEAD."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._stopping = threading.Event()
+        self._progress: ProgressTracker | None = None
+        self._pending_between = lru_cache(1)(self._count_pending)
+        self.changing = threading.Lock()
+        """Held while the generation is synced or replaced."""
+        self.changed = threading.Condition()
+        """Announces a change of the generation, and of its pages."""
+        self.generation: Generation | None = None
+        self.corrupt: Generation | None = None
+        """The generation whose catalog was last found to be corrupt: the next sync discards it."""
+        self.damaged_keywords: Generation | None = None
+        """The generation whose keyword index was last found to be damaged, and which still serves."""
+        self.is_left_to_rebuild = False
+        """Whether only the rebuild that runs may change the generation: it replaces a damaged one, or embeds what it lacks."""
+        self.has_rolled_back = False
+        """Whether another generation is to serve when the index is opened again, which is soon."""
+
+    def set(self, generation: Generation | None) -> None:
+        """Serve another generation."""
+        with self.changed:
+            self.generation = generation
+            self.changed.notify_all()
+
+    def notify(self) -> None:
+        """Announce that pages of the generation have changed."""
+        with self.changed:
+            self.changed.notify_all()
+
+    def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
+        """Wait up to `timeout` seconds for the generation that replaces this one; None if none does."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.generation not in {None, generation} or self.is_stopping, timeout)
+        return None if self.generation is generation else self.generation
+
+    # Stopping
+
+    def stop(self) -> None:
+        """Let all work on the index end soon."""
+        self._stopping.set()
+        self.notify()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopping.is_set()
+
+    def check_stop(self) -> None:
+        """Raise `Stopped` if `stop` was called."""
+        self.pause(0)
+
+    def pause(self, seconds: float) -> None:
+        """Let work in the background rest. Errors: `Stopped` as soon as `stop` is called."""
+        if self._stopping.wait(seconds):
+            raise Stopped
+
+    # Compared with HEAD
+
+    @contextmanager
+    def syncing(self, progress: ProgressTracker) -> Iterator[None]:
+        """Take what is pending from the progress of the sync in the block."""
+        self._progress = progress
+        try:
+            yield
+        finally:
+            self._progress = None
+            self._pending_between.cache_clear()
+
+    def equals_head(self) -> bool:
+        """Whether the generation equals HEAD now."""
+        with suppress(SemanticError):
+            return self.generation is not None and self.generation.catalog.commit == self._repository.head()
+        return False
+
+    def is_worth_waiting(self, seconds: float) -> bool:
+        """Whether the generation may equal HEAD within `seconds`.
+
+        Not if it does now, nor if it stores all pages and lacks more vectors than are embedded by then.
+        """
+        if self.equals_head():
+            return False
+        generation, progress = self.generation, self._progress
+        with suppress(SemanticError):
+            if generation is not None and progress is not None and generation.catalog.stored_commit == self._repository.head():
+                left = progress.snapshot().seconds_left
+                return left is not None and left <= seconds
+        return True
+
+    def freshness(self, generation: Generation | None) -> Freshness:
+        """Return which commit an index equals, and what is pending; with an `error` if git cannot read HEAD."""
+        commit = generation.catalog.meta("commit") if generation else None
+        try:
+            head = self._repository.head()
+            is_changing = generation is not None and generation.catalog.is_changing
+            if head == commit and not is_changing:
+                return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
+            progress = self._progress
+            if is_changing and progress is not None and progress.snapshot().pages_total:
+                return Freshness(commit, head, progress.pages_left, progress=progress.snapshot())
+            return Freshness(commit, head, self._pending_between(generation, commit, head))
+        except RepositoryError as error:
+            return Freshness(commit, None, 0, str(error))
+
+    def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
+        if generation is None:
+            return len(self._repository.page_blobs(head)) if head else 0
+        changed, removed = changed_pages(self._repository, generation.catalog, head)
+        return len(changed) + len(removed) + len(generation.catalog.pending.pages())
+
+    def counts(self) -> tuple[int, int] | None:
+        """Return the numbers of pages and chunks that can be found; None if the generation equals no commit, or fails."""
+        with suppress(CatalogError):
+            if self.generation is not None and not self.generation.catalog.is_changing:
+                counts = self.generation.catalog.counts()
+                return counts.pages, counts.chunks
+        return None
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """The patterns of pages that are left out."""
+        return self._repository.exclude
+
+    def excluded_pages(self, generation: Generation) -> dict[str, str]:
+        """Return the pages that are left out, by path, each with what excludes it. Errors: those of git and the catalog."""
+        head = self._repository.head() if self._repository.exclude else None
+        by_setting = self._repository.excluded_pages(head) if head else ()
+        return dict.fromkeys(generation.catalog.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)
