@@ -27,6 +27,7 @@ _MARKERS = {
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
+_SEARCHES_IN_CHROMA = os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma"
 _LONGEST_ID, _SHORTENED_ID = 60, 20
 _HAS_PASSED = pytest.StashKey[bool]()
 _NUMBERS = count()
@@ -45,9 +46,21 @@ def impatience() -> Iterator[None]:
     With SEMANTIC_VECTOR_SEARCH=chroma, as in `make test-chroma`, they also search in it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("otterwiki_semantic.indexing.manager._QUIET_SECONDS", 0.1)
-        if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
+        patch.setattr("otterwiki_semantic.indexing.manager._QUIET_SECONDS", 0.02)
+        if _SEARCHES_IN_CHROMA:
             patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def light_parts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give engines in this process light parts, unless the module is marked `real_parts`."""
+    with pytest.MonkeyPatch.context() as patch:
+        is_about_them = request.node.get_closest_marker("real_parts") or request.path.is_relative_to(_HERE / "system")
+        if not (is_about_them or _SEARCHES_IN_CHROMA or request.path.is_relative_to(_HERE / "unit")):
+            from tests.support import light_parts
+
+            light_parts.install(patch)
         yield
 
 
