@@ -11,6 +11,7 @@ from flask import Flask
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support import light_parts
 from tests.support.demo_index import copy_demo
 from tests.support.fixtures import handbook, model, settings
 from tests.support.handbook import HANDBOOK
@@ -57,8 +58,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
-    index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", pages=()))
-    index.start()
-    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
+    with light_parts.installed():
+        index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", pages=()))
+        index.start()
+        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
     index.close()

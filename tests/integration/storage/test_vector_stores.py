@@ -19,7 +19,7 @@ from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
-from tests.support.light_parts import MemoryStore
+from tests.support.memory_store import MemoryStore
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 from tests.support.vectors import stored, unit_rows
 
