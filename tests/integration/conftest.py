@@ -37,7 +37,7 @@ def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """The wiki's own Flask application with the plugin, in this process. It can be imported once only."""
     place: Path = tmp_path_factory.mktemp("app")
     os.environ.update(
@@ -51,7 +51,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
     from otterwiki.server import app as wiki_app
 
     wiki_app.config["SERVER_NAME"] = None
-    return wiki_app  # type: ignore[no-any-return]
+    yield wiki_app
+    wiki_app.extensions["otterwiki_semantic"].index.close()
 
 
 @pytest.fixture(scope="session")
