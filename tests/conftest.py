@@ -11,8 +11,11 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.support.outliving import note_session, outliving_processes
+
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("default", **_SETTINGS)
+hypothesis.settings.register_profile("fast", **_SETTINGS, max_examples=15)
 hypothesis.settings.register_profile("chaos", **_SETTINGS, max_examples=1_000)
 hypothesis.settings.load_profile("default")
 
@@ -24,6 +27,7 @@ _MARKERS = {
     "browser": ("model", "served", "browser"),
     "chaos": ("model",),
 }
+_WITH_LIGHT_PARTS = {"integration", "browser"}
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
@@ -34,6 +38,7 @@ _NUMBERS = count()
 
 def pytest_configure() -> None:
     """Let temporary files live in memory if there is room: a disk that is busy with other work holds every commit up."""
+    note_session()
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
@@ -48,6 +53,18 @@ def impatience() -> Iterator[None]:
         patch.setattr("otterwiki_semantic.indexing.mirroring._QUIET_SECONDS", 0.1)
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
             patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def light_parts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give engines in this process, and in those that tests start, light parts, unless the module is marked `real_parts`."""
+    if request.node.get_closest_marker("real_parts") or _part(request.path) not in _WITH_LIGHT_PARTS:
+        yield
+        return
+    from tests.support import light_parts
+
+    with light_parts.installed():
         yield
 
 
@@ -72,6 +89,18 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if a process outlives its test."""
+    if hasattr(session.config, "workerinput"):
+        return
+    left = outliving_processes()
+    for process in left:
+        print(f"\nERROR: a process outlives its test: {process}")
+    if left:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name a test after the beginning and the length of a long text, such as a huge number."""
     if isinstance(val, str | bytes) and len(ascii(val)) > _LONGEST_ID:
@@ -82,15 +111,15 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with what it needs (see `markers` in pyproject.toml), and begin with those that take longest."""
     for item in items:
-        for marker in _MARKERS[_directory(item)]:
+        for marker in _MARKERS[_part(item.path)]:
             item.add_marker(marker)
         if isinstance(item, pytest.Function) and _is_served(item):
             item.add_marker("served")
-    items.sort(key=lambda item: -list(_MARKERS).index(_directory(item)))
+    items.sort(key=lambda item: -list(_MARKERS).index(_part(item.path)))
 
 
-def _directory(item: pytest.Item) -> str:
-    return item.path.relative_to(_HERE).parts[0]
+def _part(path: Path) -> str:
+    return path.relative_to(_HERE).parts[0]
 
 
 def _is_served(item: pytest.Function) -> bool:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, LOOKS, is_scrolling_sideways, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
 
@@ -60,7 +60,7 @@ def passages(page: Page) -> list[str]:
     return [link.inner_text() for link in page.locator("a.semantic-passage:visible").all()]
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
         page.goto(site.url + SEARCH)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import LOOKS, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, LOOKS, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit
 
@@ -160,7 +160,7 @@ def test_without_the_palette_the_wikis_search_field_offers_it(chromium: Browser,
         expect(page.get_by_label("Question or words")).to_have_value("frozen pipes & valves")
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
         page.goto(f"{site.url}/-/search")

@@ -11,6 +11,7 @@ from flask import Flask
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support import light_parts
 from tests.support.demo_index import copy_demo
 from tests.support.fixtures import handbook, model, settings
 from tests.support.handbook import HANDBOOK
@@ -36,7 +37,7 @@ def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """The wiki's own Flask application with the plugin, in this process. It can be imported once only."""
     place: Path = tmp_path_factory.mktemp("app")
     os.environ.update(
@@ -50,15 +51,17 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
     from otterwiki.server import app as wiki_app
 
     wiki_app.config["SERVER_NAME"] = None
-    return wiki_app  # type: ignore[no-any-return]
+    yield wiki_app
+    wiki_app.extensions["otterwiki_semantic"].index.close()
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
-    index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", pages=()))
-    index.start()
-    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
+    with light_parts.installed():
+        index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", pages=()))
+        index.start()
+        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
     index.close()

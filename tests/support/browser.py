@@ -31,6 +31,8 @@ _PATIENCE_MS = 30_000
 _WIDE, _PHONE = (1400, 900), (390, 844)
 LOOKS = ("light", "dark", "phone", "plain")
 """On a desktop by day and by night, on a phone, and without scripts."""
+BEHAVIOURS = LOOKS if os.environ.get("SCREENSHOTS") else ("light", "plain")
+"""The looks between which behaviour differs, and all of them if pictures are taken."""
 STRICT_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'"
 """A Content-Security-Policy that forbids inline scripts and styles, also in attributes."""
 _NOTE_BLOCKED = """

@@ -11,6 +11,7 @@ import pytest
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support import light_parts
 from tests.support.live_wiki import demo_pages, eventually, is_whole, make_repository
 
 
@@ -30,9 +31,10 @@ def _built(factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
             repository = make_repository(unfinished / "repository", demo_pages())
-            index = IndexEngine(Settings(repository, unfinished / "index", pages=()))
-            index.start()
-            eventually(lambda: is_whole(index.status()), 120)
-            index.close()
+            with light_parts.installed():
+                index = IndexEngine(Settings(repository, unfinished / "index", pages=()))
+                index.start()
+                eventually(lambda: is_whole(index.status()), 120)
+                index.close()
             unfinished.rename(built)
     return built

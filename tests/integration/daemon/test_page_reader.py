@@ -20,6 +20,8 @@ from otterwiki_semantic.daemon.page_reader import PageReader
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
 from tests.support.packages import fake_package
 
+pytestmark = pytest.mark.real_parts
+
 PAGES = "/semantic-search/pages"
 ODD_NAMES = (
     *("two words", "Größe & Maß", "otter 🦦", "a#b", "100%", "100%25", "why?", 'it\'s "quoted"', "a+b", "semi;colon", "[x]"),

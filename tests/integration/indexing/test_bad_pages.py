@@ -16,6 +16,8 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.crash_log import CrashLog
 from tests.support.live_wiki import commit, eventually
 
+pytestmark = pytest.mark.real_parts
+
 
 def opened(settings: Settings) -> IndexEngine:
     index = IndexEngine(settings)

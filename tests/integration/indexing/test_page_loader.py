@@ -20,6 +20,8 @@ from otterwiki_semantic.indexing.page_loader import PageLoader
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.processes import is_running
 
+pytestmark = pytest.mark.real_parts
+
 PAGES = 500
 BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000))
 PROFILE = Profile(window=254)

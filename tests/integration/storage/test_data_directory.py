@@ -14,6 +14,8 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.live_wiki import commit, eventually, git, make_repository
 
+pytestmark = pytest.mark.real_parts
+
 Open = Callable[[Settings], IndexEngine]
 SECRET = "The quokka is the secret of this wiki."
 

@@ -14,6 +14,8 @@ from otterwiki_semantic.storage import export_collection
 from tests.support.engines import opened
 from tests.support.live_wiki import make_repository
 
+pytestmark = pytest.mark.real_parts
+
 
 @pytest.fixture
 def client(tmp_path: Path, handbook: dict[str, str | bytes]) -> Any:

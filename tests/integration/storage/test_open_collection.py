@@ -21,6 +21,8 @@ from tests.support.engines import opened
 from tests.support.live_wiki import commit, eventually, head_of, make_repository
 from tests.support.running_chroma import RunningChroma
 
+pytestmark = pytest.mark.real_parts
+
 SAME_PROCESS = ChromaSettings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
 """What the index opens its own collection with: a process opens a directory with the same settings everywhere."""
 PAGES: dict[str, str | bytes] = {

@@ -18,8 +18,11 @@ from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
+from tests.support.memory_store import MemoryStore
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 from tests.support.vectors import stored, unit_rows
+
+pytestmark = pytest.mark.real_parts
 
 Store = Callable[[str], VectorStore]
 DATABASE = "/tenants/default_tenant/databases/default_database"
@@ -59,7 +62,7 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
     server.stop()
 
 
-@pytest.fixture(params=["embedded", "server", "guarded server"])
+@pytest.fixture(params=["embedded", "in memory", "server", "guarded server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Makes a store by the name of its collection: the same one again for the same name."""
     made: list[VectorStore] = []
@@ -68,6 +71,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     def make(name: str) -> VectorStore:
         if request.param == "embedded":
             made.append(EmbeddedChromaStore(tmp_path / name, CollectionSpec(name)))
+        elif request.param == "in memory":
+            made.append(MemoryStore(tmp_path / name, CollectionSpec(name)))
         elif request.param == "server":
             made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
         else:

@@ -12,6 +12,8 @@ import pytest
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, make_repository
 
+pytestmark = pytest.mark.real_parts
+
 RELATED = "/api/v1/related"
 PREVIEW = "/-/semantic-search/preview"
 TEXTS = {

@@ -1,0 +1,150 @@
+"""Light stand-ins for what an index starts: the reading process, ChromaDB, and a model's session of its own.
+
+A module of tests that is about one of them is marked `real_parts`, and gets what users get. This one is imported by every
+process that tests start, and therefore imports little.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+    from otterwiki_semantic.core.worker_process import WorkerProcess
+    from otterwiki_semantic.embedding.base import Matrix
+    from otterwiki_semantic.embedding.local.bundled import BundledModel
+    from otterwiki_semantic.embedding.local.onnx_session import OpenedGraph
+    from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Set = Callable[[Any, str, object], None]
+
+SITE = Path(__file__).with_name("site")
+"""With this directory in PYTHONPATH, a process has light parts from its start."""
+
+_shared_model: list[OpenedGraph] = []
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Have light parts in this process, and in those started while the block runs, unless searches are to use ChromaDB."""
+    import pytest
+
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get("SEMANTIC_VECTOR_SEARCH") != "chroma":
+            _install(patch.setattr)
+            for place in (SITE.parent.parent.parent, SITE):
+                patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+        yield
+
+
+def _install(set_attribute: Set) -> None:
+    """Replace the heavy parts of this process."""
+    for name, replace in REPLACEMENTS.items():
+        replace(import_module(name), set_attribute)
+
+
+def _read_inline(module: Any, set_attribute: Set) -> None:
+    """Have pages read in this process, without limits."""
+
+    def call(worker: WorkerProcess, _seconds: float, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+        if worker._is_closed:
+            raise module.LimitExceededError("was stopped")
+        return function(*arguments, **keywords)
+
+    set_attribute(module.WorkerProcess, "call", call)
+
+
+def _store_in_memory(module: Any, set_attribute: Set) -> None:
+    set_attribute(module.EmbeddedChromaStore, "_open", open_in_memory)
+
+
+def _share_model(module: Any, set_attribute: Set) -> None:
+    """Have all bundled models of this process share a session: opening one takes 0.1 s."""
+    open_own = module.BundledModel.open
+
+    def open_shared(model: BundledModel) -> OpenedGraph:
+        if model._directory != module.BUNDLED_MODEL:
+            return open_own(model)  # type: ignore[no-any-return]
+        if not _shared_model:
+            _shared_model.append(open_own(model))
+        model._opened = _shared_model[0]
+        return model._opened
+
+    set_attribute(module.BundledModel, "open", open_shared)
+
+
+REPLACEMENTS: Mapping[str, Callable[[Any, Set], None]] = {
+    "otterwiki_semantic.core.worker_process": _read_inline,
+    "otterwiki_semantic.storage.chroma.embedded": _store_in_memory,
+    "otterwiki_semantic.embedding.local.bundled": _share_model,
+}
+"""What replaces parts of a module, by its name."""
+
+
+def open_in_memory(store: EmbeddedChromaStore) -> Collection:
+    """Return the collection of a store, without ChromaDB."""
+    with store._opening:
+        store._check_open()
+        if store._opened is None:
+            store._opened = MemoryCollection(store.directory, store._own_metadata())  # type: ignore[assignment]
+        assert store._opened is not None
+        return store._opened
+
+
+class MemoryCollection:
+    """What a store needs of ChromaDB's `Collection`. Vectors are kept in a file, so that they outlive an engine."""
+
+    def __init__(self, directory: Path, metadata: dict[str, Any]) -> None:
+        self._file = directory / "vectors.pickle"
+        self._vectors: dict[str, Matrix] = pickle.loads(self._file.read_bytes()) if self._file.exists() else {}
+        self.modify(metadata)
+
+    def modify(self, metadata: dict[str, Any]) -> None:
+        self.metadata = metadata
+        self._save()
+
+    def upsert(self, ids: Sequence[str], embeddings: Matrix, **contents: Any) -> None:
+        assert all(len(each) == len(ids) for each in contents.values())
+        json.dumps(contents)  # nothing else can be stored
+        self._vectors.update(zip(ids, embeddings, strict=True))
+        self._save()
+
+    def update(self, ids: Sequence[str], metadatas: Sequence[Any]) -> None:
+        assert len(ids) == len(metadatas)
+        json.dumps(metadatas)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        for each in ids:
+            self._vectors.pop(each, None)
+        self._save()
+
+    def query(self, query_embeddings: Matrix, n_results: int, include: Sequence[str]) -> dict[str, Any]:
+        import numpy as np
+
+        assert include == ["distances"]
+        if not self._vectors:
+            return {"ids": [[]], "distances": [[]]}
+        ids, distances = list(self._vectors), 1 - np.stack(list(self._vectors.values())) @ query_embeddings[0]
+        nearest = np.argsort(distances, kind="stable")[:n_results]
+        return {"ids": [[ids[place] for place in nearest]], "distances": [distances[nearest].tolist()]}
+
+    def get(self, include: Sequence[str], limit: int, offset: int) -> dict[str, Any]:
+        assert include == []
+        return {"ids": list(self._vectors)[offset : offset + limit]}
+
+    def count(self) -> int:
+        return len(self._vectors)
+
+    def _save(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_bytes(pickle.dumps(self._vectors))
