@@ -120,12 +120,12 @@ def _add(connection: sqlite3.Connection, path: str, alias_keys: Iterable[str], a
     number, title = page
     named, of_path = _words(title) | alias_words, _words(path)
     keys, path_keys = {_key(title), *alias_keys}, {_key(path), _key(page_name(path))}
-    rows = [(LabelId(False, len(title), number, 0, 0).encode(), *map(" ".join, (keys, path_keys, named, of_path)))]
-    words, page_words = named | of_path, " ".join(named | of_path)
+    rows = [(LabelId(False, len(title), number, 0, 0).encode(), *map(_joined, (keys, path_keys, named, of_path)))]
+    words, page_words = named | of_path, _joined(named | of_path)
     for label, heading in _sections(connection, path, number, title):
         own = _words(heading)
         words |= own
-        rows.append((label, _key(heading), "", " ".join(own), page_words))
+        rows.append((label, _key(heading), "", _joined(own), page_words))
     statement = "INSERT INTO labels (rowid, key, path_key, words, page_words) VALUES (?, ?, ?, ?, ?)"
     connection.executemany(statement, rows)
     count_words(connection, "label_words", words, 1)
@@ -162,6 +162,10 @@ def _sections(connection: sqlite3.Connection, path: str, page: int, title: str) 
             if identity not in known:
                 known.add(identity)
                 yield LabelId(True, len(label.heading), page, ordinal, place).encode(), label.heading
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " ".join(sorted(words))
 
 
 def _key(name: str) -> str:

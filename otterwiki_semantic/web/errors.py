@@ -162,6 +162,7 @@ _CODE_OF_STATUS = {kind.status: code for code, kind in reversed(ERRORS.items())}
 
 REQUEST_ID_HEADER = "X-Request-ID"
 REQUEST_ID_PATTERN = "[A-Za-z0-9._:/@+=-]{1,128}"
+_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 _REQUEST_ID_KEY = "otterwiki_semantic.request_id"
 
 log = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ def request_id() -> str:
     By it the answer and the lines of the log are found.
     """
     given = request.headers.get(REQUEST_ID_HEADER, "")
-    is_valid = re.fullmatch(REQUEST_ID_PATTERN, given)
+    is_valid = _REQUEST_ID.fullmatch(given)
     return str(request.environ.setdefault(_REQUEST_ID_KEY, given if is_valid else uuid4().hex))
 
 

@@ -39,7 +39,7 @@ _OWN_FACTS = {
     "similarity scale",
 }
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
-_NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}}
+_NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}, "words": {"number"}}
 """Columns that only count."""
 _PASSING = ("suspects", "dropped", "stale", "pending")
 """Tables of what is left to do: nothing, in an index that equals a commit."""
@@ -49,6 +49,11 @@ _OWN_TABLES = {"filled", "keyword_places"}
 _KEYWORDS = """
 SELECT chunks.path AS path, chunks.ordinal AS ordinal, title, keywords.headings AS headings, body
 FROM keywords LEFT JOIN chunks ON chunks.id = keywords.rowid"""
+_LABELS = """
+SELECT pages.path AS page, labels.rowid & ((1 << 24) - 1) AS place, labels.rowid >> 54 AS length, labels.*
+FROM labels LEFT JOIN pages ON pages.number = labels.rowid >> 24 & ((1 << 30) - 1)"""
+"""Rows that stand for a page and a place in it, as the number of the page and that of its label say."""
+_STATEMENTS = {"keywords": _KEYWORDS, "labels": _LABELS}
 _ROUNDING = 1e-6
 _SAME = 1e-4
 _OPENINGS = 4
@@ -132,13 +137,12 @@ def _tables(catalog: sqlite3.Connection) -> list[str]:
     """Return the tables whose rows are compared: neither the vectors nor what two equal indexes have each for itself."""
     names = [name for (name,) in catalog.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     left_out = _OF_VECTORS | _OWN_TABLES
-    return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name not in left_out]
+    return [name for name in names if not name.startswith(("sqlite_", "keywords_", "labels_")) and name not in left_out]
 
 
 def _rows(catalog: sqlite3.Connection, table: str) -> Counter[str]:
     """Return the rows of a table; the numbers of chunks are not the same in two indexes, and stand for page and place."""
-    statement = _KEYWORDS if table == "keywords" else f"SELECT * FROM {table}"
-    cursor = catalog.execute(statement)
+    cursor = catalog.execute(_STATEMENTS.get(table, f"SELECT * FROM {table}"))
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, values, strict=True)) for values in cursor]
     if table == "meta":

@@ -26,7 +26,6 @@ _MADE_IN_FUNCTIONS = {
     "search.answering.support:_stands_in": "a name or number, escaped",
     "search.answering.vocabulary:_language": "tested in test_support.py",
     "search.answering.vocabulary:_whole_words": "tested in test_support.py",
-    "search.answering.statements:_plain_around_marks": "a word that is followed by a number",
 }
 """Expressions that depend on more than their module, and why they need no test."""
 _FOUND = {
