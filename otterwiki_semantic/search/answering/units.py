@@ -32,7 +32,7 @@ _NUMBER = re.compile(
 _RANGE = re.compile(r"(?<=\d)\s*+(?:to|bis|à|\u2013|-)\s*+(?=\d)")
 _THOUSANDS = re.compile(r"(?<=\d)[.,’'](?=\d{3}(?!\d))")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++([^\n]*)$", re.MULTILINE)
-_FIRST_CELL = re.compile(r"[^;:]{1,40}: ([^;]*+); [^;:]{1,40}: ")
+_FIRST_CELL = re.compile(r"[^;:]{1,40}: ([^;]{0,200}+); [^;:]{1,40}: ")
 _DIGITS = re.compile(r"\d++")
 _LEADING_ZERO = re.compile(r"^0(?=\d:)")
 _LETTERS = frozenset("cdjlmnst") | {"qu"}

@@ -355,17 +355,17 @@ def test_queries_are_embedded_once_although_a_reranked_search_asks_twice(
 def test_the_first_answer_stands_if_the_index_goes_while_the_reranker_reads(
     index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serving = index._manager.serving
+    serving = index._manager.index.generation
 
     def lose_index(body: dict[str, Any]) -> Reply:
-        monkeypatch.setattr(index._manager, "serving", None)
+        monkeypatch.setattr(index._manager.index, "generation", None)
         return ranked(body)
 
     server.reply = lose_index
     try:
         answer = search(index, "where does water come from")
     finally:
-        monkeypatch.setattr(index._manager, "serving", serving)
+        monkeypatch.setattr(index._manager.index, "generation", serving)
     assert answer.results == search(index, "where does water come from", rerank=False).results
 
 
