@@ -198,8 +198,8 @@ class IndexManager:
         self.scheduler.run_within(self._interval if retry is None else retry, _SYNC, self._sync)
         self.rebuilds.request_if_unfit()
         self._compact()
-        if retry is None and self.serving is not None and not self.serving.mirror.is_whole:
-            self.mirroring.request()
+        if retry is None and (serving := self.serving) is not None and not serving.mirror.is_whole:
+            self.mirroring.request(serving)
         self.scheduler.run_in(0, "follow-up", self.on_synced)
 
     def _tidy(self, serving: Generation) -> None:

@@ -40,11 +40,17 @@ class MirrorJob:
         self._mark_corrupt = mark_corrupt
         self._waits_since: float | None = None
         """Since when a change of the index has not been mirrored."""
+        self._requested: tuple[str, str | None] | None = None
+        """The generation and its revision for which that was last requested."""
         self._backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
 
-    def request(self) -> None:
-        """Have ChromaDB filled once the index has rested for a moment."""
-        now = time.monotonic()
+    def request(self, generation: Generation) -> None:
+        """Have ChromaDB filled once the generation has rested for a moment."""
+        now, state = time.monotonic(), (generation.name, generation.catalog.meta("revision"))
+        if state == self._requested:
+            self._scheduler.run_within(_QUIET_SECONDS, _SLOT, self._run)
+            return
+        self._requested = state
         if self._waits_since is None:
             self._waits_since = now
         left = max(0.0, self._waits_since + _LONGEST_SECONDS - now)
