@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import is_scrolling_sideways, opened, violations
 from tests.support.demo_index import copy_demo
-from tests.support.live_wiki import LiveWiki
+from tests.support.live_wiki import LiveWiki, eventually
 
 SEARCH = "/-/semantic-search"
 _DOUBLE = "document.documentElement.style.fontSize = `${2 * parseFloat(getComputedStyle(document.documentElement).fontSize)}px`"
@@ -57,7 +57,7 @@ def test_every_page_fits_into_the_window(chromium: Browser, site: LiveWiki, look
         for width in (1920, 1280, 768, 390):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.locator(ours).count()
-            assert not is_scrolling_sideways(page), width
+            eventually(lambda: not is_scrolling_sideways(page), 10, f"the wiki's sidebar moves aside at {width}")
             assert cut_off(page) == [], width
             assert width in {768, 1920} or violations(page, ours) == [], width
 
