@@ -258,11 +258,8 @@ class VectorMirror:
         end: float,
         check_stop: Callable[[], None],
     ) -> None:
-        """Write to the store what is selected, part by part, until `end`, but at least one part.
-
-        While somebody searches, it pauses for as long as each part took.
-        """
-        while self._is_open and (items := select()):
+        """Write to the store what is selected, part by part; while somebody searches, pause for as long as each part took."""
+        while time.monotonic() < end and self._is_open and (items := select()):
             check_stop()
             start = time.monotonic()
             with self._writing:
@@ -272,8 +269,6 @@ class VectorMirror:
                 mark(items)
             if self._searched_lately.is_active and len(items) == _UPSERTS_WHILE_SEARCHED:
                 time.sleep(time.monotonic() - start)
-            if time.monotonic() >= end:
-                break
 
     def _end_push(self) -> None:
         with self._writing:
