@@ -31,7 +31,7 @@ class KeywordIndex:
         self._database = database
         weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
         self._lists = PostingLists(database, weights) if is_current else None
-        self.vocabulary = Vocabulary(database, is_current=is_current)
+        self.vocabulary = Vocabulary(database)
         self._frequencies: dict[str, tuple[int, int, float]] = {}
         """The number of chunks with a word, as it was in a revision, and from when on it is used in that revision only."""
 
@@ -89,8 +89,8 @@ class KeywordIndex:
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read what every search for words needs."""
-        self.vocabulary.refresh()
         if self._lists is not None:
+            self.vocabulary.refresh()
             self._lists.warm_up(index)
 
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:

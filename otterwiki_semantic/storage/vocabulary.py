@@ -15,16 +15,14 @@ _SEPARATOR = " "
 
 
 class Vocabulary:
-    """Words of a catalog by first letter and length. Errors: those of `SqliteFile`.
+    """Words of a catalog by first letter and length; not of a catalog of an earlier version. Errors: those of `SqliteFile`.
 
     The words of each letter and length are one text: 250,000 words take 3 MB. Words of deleted pages stay in memory; `pages`
     returns which words the wiki has.
     """
 
-    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
+    def __init__(self, database: SqliteFile) -> None:
         self._database = database
-        self._is_new = "number > ?" if is_current else "? = 0"
-        self._number = "number" if is_current else "1"
         self._lock = threading.Lock()
         self._revision, self._last_number = -1, 0
         self._words: dict[tuple[str, int], str] = {}
@@ -35,21 +33,21 @@ class Vocabulary:
         if revision == self._revision:
             return
         statement = (
-            f"SELECT MAX({self._number}), substr(word, 1, 1), length(word), group_concat(word, '{_SEPARATOR}') FROM words"
-            f" WHERE {self._is_new} AND length(word) >= {_SHORTEST} GROUP BY 2, 3"
+            f"SELECT MAX(number), substr(word, 1, 1), length(word), group_concat(word, '{_SEPARATOR}') FROM words"
+            f" WHERE number > ? AND length(word) >= {_SHORTEST} GROUP BY 2, 3"
         )
         with self._lock:
             rows = self._database.select(statement, self._last_number)
             for number, letter, length, words in rows:
-                known = self._words.get((letter, length))
-                self._words[letter, length] = f"{known}{_SEPARATOR}{words}" if known else words
+                known = self._of(letter, length)  # a word that only one page has is new each time that page is saved
+                self._words[letter, length] = _SEPARATOR.join(dict.fromkeys((*known, *words.split(_SEPARATOR))))
                 self._last_number = max(self._last_number, number)
             self._revision = revision
 
     def beginning(self, letter: str, shortest: int, longest: int) -> list[str]:
         """Return the words with this first letter and so many letters."""
         self.refresh()
-        return [word for length in range(shortest, longest + 1) for word in self._words.get((letter, length), "").split()]
+        return [word for length in range(shortest, longest + 1) for word in self._of(letter, length)]
 
     def first_letters(self, count: int) -> list[str]:
         """Return the letters that most words begin with."""
@@ -63,3 +61,6 @@ class Vocabulary:
         """Return the number of pages that have each of these words, without words that are on no page."""
         rows = self._database.select(f"SELECT word, pages FROM words WHERE word {IN_LIST}", list(words))
         return {row["word"]: row["pages"] for row in rows}
+
+    def _of(self, letter: str, length: int) -> list[str]:
+        return self._words.get((letter, length), "").split()

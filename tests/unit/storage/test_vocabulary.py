@@ -33,7 +33,7 @@ def test_words_follow_their_pages(catalog: Catalog) -> None:
     catalog.remove_pages(["b"])
     assert vocabulary.pages(["garden", "gazebo"]) == {"garden": 1}
     put(catalog, "c", "gazebo")
-    assert sorted(vocabulary.beginning("g", 6, 6)).count("garden") == 1
+    assert sorted(vocabulary.beginning("g", 6, 6)) == ["garden", "gazebo"]
     assert vocabulary.pages(["gazebo"]) == {"gazebo": 1}
 
 
