@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import click
 from flask import Config
 
-from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
 from otterwiki_semantic.core.serialization import to_builtins
@@ -26,6 +26,8 @@ from otterwiki_semantic.daemon import IndexClient, IndexService
 NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
+FOLDER_HELP = "Folder of Markdown files, with or without git, instead of a repository."
+DATA_DIR_HELP = "Directory of the index. [default: next to the repository; for a folder, in ~/.local/share/otterwiki-semantic]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,22 @@ class IndexPlace:
     """None: the wiki's."""
     data_dir: Path | None
     """None: the configured one, or next to the repository."""
+    folder: Folder | None = None
+    """The folder that the repository follows, if it was made for one."""
+
+    @classmethod
+    def of(cls, repository: Path | None, folder: Path | None, data_dir: Path | None) -> IndexPlace:
+        """Return the index of a repository or of a folder, whose changes are committed first.
+
+        Errors: `RepositoryError` if the folder cannot be read; `click.UsageError` for both.
+        """
+        if folder is None:
+            return cls(repository, data_dir)
+        if repository is not None:
+            raise click.UsageError("--repository and --folder cannot be combined")
+        followed = Folder(folder, data_dir)
+        followed.commit()
+        return cls(followed.directory, followed.data_dir, followed)
 
     def settings(self, model: str | None = None) -> Settings:
         """Return the settings of the index, or of one with another embedding model.
@@ -54,11 +72,16 @@ class IndexPlace:
         return Repository(settings.repository, settings.exclude)
 
     @contextmanager
-    def open(self) -> Iterator[IndexClient]:
-        """Open the index: use the wiki's daemon if it runs, or start one that ends after this command."""
+    def open(self, *, waits: bool = True) -> Iterator[IndexClient]:
+        """Open the index: use the wiki's daemon if it runs, or start one that ends after this command.
+
+        Unless told not to, wait until the index of a folder equals it, or cannot.
+        """
         index = IndexClient(self.settings(), quiet=True)
         try:
             index.start()
+            if self.folder is not None and waits:
+                _bring_up(index)
             yield index
         finally:
             index.close()
@@ -68,12 +91,15 @@ def index_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of every command that uses an index, which gets them as `place` and `as_json`."""
 
     @wraps(command)
-    def with_place(*arguments: Any, repository: Path | None, data_dir: Path | None, **options: Any) -> None:
-        command(*arguments, place=IndexPlace(repository, data_dir), **options)
+    def with_place(
+        *arguments: Any, repository: Path | None, folder: Path | None, data_dir: Path | None, **options: Any
+    ) -> None:
+        command(*arguments, place=IndexPlace.of(repository, folder, data_dir), **options)
 
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--data-dir", type=DIRECTORY, help="Directory of the index. [default: next to the repository]"),
+        click.option("--data-dir", type=DIRECTORY, help=DATA_DIR_HELP),
+        click.option("--folder", type=DIRECTORY, help=FOLDER_HELP),
         click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages. [default: the wiki's REPOSITORY]"),
     ):
         with_place = option(with_place)
@@ -120,6 +146,13 @@ def indexed(index: IndexService) -> IndexStatus:
     return follow(index, "indexing", lambda status: equals_head(status, known_error), running)
 
 
+def _bring_up(index: IndexService) -> None:
+    index.notify()
+    known_error = index.status().last_error
+    with suppress(IndexUnavailableError):  # the command reports it, or answers without it
+        follow(index, "indexing", lambda status: is_at_head(status, known_error), running)
+
+
 def running(status: IndexStatus) -> Progress:
     """Return the progress of what the index does: a rebuild, or a sync."""
     return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
@@ -130,13 +163,17 @@ def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
 
     Errors: `IndexUnavailableError` for an error other than the known one.
     """
+    is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
+    return is_at_head(status, known_error) and (is_filled or bool(status.problems))
+
+
+def is_at_head(status: IndexStatus, known_error: str | None = None) -> bool:
+    """Whether the index equals HEAD and has the current settings. Errors: as in `equals_head`."""
     if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
     if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
         return False
-    is_at_head = status.status != "indexing" and status.index.commit == status.index.head and status.generation is not None
-    is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
-    return is_at_head and (is_filled or bool(status.problems))
+    return status.status != "indexing" and status.index.commit == status.index.head and status.generation is not None
 
 
 def wiki_config() -> Config:

@@ -1,4 +1,4 @@
-"""The command line: index any git repository of Markdown pages, search it, show its state.
+"""The command line: index any git repository or folder of Markdown pages, search it, show its state.
 
 Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage error.
 """
@@ -68,14 +68,14 @@ class _Commands(click.Group):
 @click.version_option(__version__)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Search by meaning in An Otter Wiki, or in any git repository of markdown."""
+    """Search by meaning in An Otter Wiki, or in any git repository or folder of Markdown."""
     context.color = uses_colours()
 
 
 @main.command("index")
 @index_options
 def index_command(place: IndexPlace, *, as_json: bool) -> None:
-    """Bring the index up to date with the repository's HEAD, and wait for it.
+    """Bring the index up to date with the repository's HEAD, or with the folder, and wait for it.
 
     The exit status is 1 if pages remain that are found by keywords only, because the model failed.
     """

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
-from otterwiki_semantic.cli.common import DIRECTORY, IndexPlace
+from otterwiki_semantic.cli.common import DATA_DIR_HELP, DIRECTORY, FOLDER_HELP, IndexPlace
 from otterwiki_semantic.core.errors import ConfigError
 
 
 @click.command("mcp")
 @click.option("--url", envvar="OTTERWIKI_URL", help="URL of a running wiki. [env: OTTERWIKI_URL, OTTERWIKI_API_KEY]")
 @click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages, instead of a running wiki.")
-@click.option("--data-dir", type=DIRECTORY, help="Directory of its index. [default: next to the repository]")
+@click.option("--folder", type=DIRECTORY, help=f"{FOLDER_HELP} Its changes are followed.")
+@click.option("--data-dir", type=DIRECTORY, help=DATA_DIR_HELP)
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP at /mcp. [default: standard input and output]")
 @click.option(
     "--allowed-host", "hosts", multiple=True, metavar="NAME", help="With --http: a further host name that requests may use."
@@ -59,6 +60,7 @@ def mcp_command(
     ctx: click.Context,
     url: str | None,
     repository: Path | None,
+    folder: Path | None,
     data_dir: Path | None,
     address: str | None,
     hosts: tuple[str, ...],
@@ -74,17 +76,20 @@ def mcp_command(
 ) -> None:
     """Serve a wiki to agents over the Model Context Protocol.
 
-    The wiki is a running one (--url), with its key in OTTERWIKI_API_KEY, or a git repository on this machine (--repository).
+    The wiki is a running one (--url), with its key in OTTERWIKI_API_KEY, or a git repository (--repository)
+    or any folder of Markdown files (--folder) on this machine.
+
     With --http, every request must have the token in MCP_AUTH_TOKEN if that is set; required if other machines can connect.
     With --public-url, people can also connect clients such as Claude.ai and ChatGPT with their own account in the wiki.
     """
-    _check(ctx, url, repository, data_dir)
-    if public_url and (repository is not None or not address):
+    local = repository or folder
+    _check(ctx, url, local, data_dir)
+    if public_url and (local is not None or not address):
         raise click.UsageError("--public-url requires --http, and a running wiki (--url) whose accounts people log in with")
-    if allow_write and repository is not None:
+    if allow_write and local is not None:
         raise click.UsageError("--allow-write requires a running wiki (--url): only a wiki knows who may write, and as whom")
     _check_installed()
-    from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, oauth_settings, serve
+    from otterwiki_semantic.mcp import LocalBackend, RestBackend, followed, http_access, oauth_settings, serve
 
     serve_wiki = partial(
         serve, allow_reindex=allow_reindex, has_aliases=has_aliases, can_answer=can_answer, is_structured=is_structured
@@ -92,23 +97,24 @@ def mcp_command(
     key = _environment("OTTERWIKI_API_KEY")
     oauth = oauth_settings(public_url, url or "", wiki_url, key) if public_url else None
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins, oauth) if address else None
-    if repository is None:
+    if local is None:
         wiki = RestBackend(url or "", key, browser_url=wiki_url)
         serve_wiki(wiki, access, writable=wiki if allow_write else None)
         return
-    place = IndexPlace(repository, data_dir)
-    with place.open() as index:
-        serve_wiki(LocalBackend(index, place.git()), access)
+    place = IndexPlace.of(repository, folder, data_dir)
+    with place.open(waits=False) as index, followed(place.folder, index):
+        serve_wiki(LocalBackend(index, place.git(), place.folder), access)
 
 
-def _check(ctx: click.Context, url: str | None, repository: Path | None, data_dir: Path | None) -> None:
+def _check(ctx: click.Context, url: str | None, local: Path | None, data_dir: Path | None) -> None:
     is_url_given = ctx.get_parameter_source("url") is click.core.ParameterSource.COMMANDLINE
-    if repository is not None and is_url_given:
-        raise click.UsageError("--url and --repository cannot be combined")
-    if repository is None and not url:
-        raise click.UsageError("no wiki given; use --url (or OTTERWIKI_URL) for a running wiki, --repository for a directory")
-    if repository is None and data_dir is not None:
-        raise click.UsageError("--data-dir requires --repository")
+    if local is not None and is_url_given:
+        raise click.UsageError("--url cannot be combined with --repository or --folder")
+    if local is None and not url:
+        message = "no wiki given; use --url (or OTTERWIKI_URL) for a running wiki, --repository or --folder for a directory"
+        raise click.UsageError(message)
+    if local is None and data_dir is not None:
+        raise click.UsageError("--data-dir requires --repository or --folder")
 
 
 def _check_installed() -> None:

@@ -1,10 +1,11 @@
 """What the wiki says: from git objects to pages, chunks and words.
 
-`git` reads the pages' files and their history, `markdown` parses them into sections, `pages` knows titles, outlines and links,
-`chunking` divides a page into the chunks that are embedded and shown, `analysis` makes the words of the keyword index,
-`excerpts` chooses what to show of a chunk.
+`git` reads the pages' files and their history, `folder` commits the changes of a folder without git, `markdown` parses files
+into sections, `pages` knows titles, outlines and links, `chunking` divides a page into the chunks that are embedded and shown,
+`analysis` makes the words of the keyword index, `excerpts` chooses what to show of a chunk.
 """
 
 from otterwiki_semantic.content.excerpts import excerpt_window as excerpt_window
+from otterwiki_semantic.content.folder import Folder as Folder
 from otterwiki_semantic.content.git import PageFile as PageFile
 from otterwiki_semantic.content.git import Repository as Repository

@@ -23,7 +23,7 @@ _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
 _CACHED_COMMITS = 4
 _DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative")
-_HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages"
+_HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages; or use --folder"
 _UNWANTED_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
     *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
@@ -78,6 +78,8 @@ class Repository:
     def __init__(self, directory: Path, exclude: Sequence[str] = ()) -> None:
         self.directory = directory
         self.exclude = tuple(exclude)
+        self._inherited: tuple[int, ...] = ()
+        """Open files that git processes keep open."""
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
         self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
         self._environment = {
@@ -303,7 +305,10 @@ class Repository:
             process.stdin.close()
 
     def _git(self, *arguments: str, stdin: bytes | None = None, environment: Mapping[str, str] = _NO_CHANGES) -> bytes:
-        answer = self._run(*arguments, stdin=stdin, environment=environment)
+        return self._check(self._run(*arguments, stdin=stdin, environment=environment))
+
+    def _check(self, answer: subprocess.CompletedProcess[bytes]) -> bytes:
+        """Return what git printed. Errors: `RepositoryError` if it failed."""
         if answer.returncode:
             reason = "; ".join(_message(answer.stderr).splitlines())
             hint = _HINT_TO_INIT if "not a git repository" in reason else ""
@@ -324,6 +329,7 @@ class Repository:
                 input=stdin,
                 capture_output=True,
                 env={**self._environment, **environment},
+                pass_fds=self._inherited,
                 timeout=timeout,
                 check=False,
             )

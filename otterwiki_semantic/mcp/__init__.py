@@ -1,5 +1,6 @@
 """The MCP server, for agents."""
 
+from otterwiki_semantic.mcp.folder_watch import followed as followed
 from otterwiki_semantic.mcp.http_auth import http_access as http_access
 from otterwiki_semantic.mcp.local_backend import LocalBackend as LocalBackend
 from otterwiki_semantic.mcp.oauth import oauth_settings as oauth_settings

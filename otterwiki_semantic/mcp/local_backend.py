@@ -1,13 +1,14 @@
-"""A git repository of Markdown pages, without a running wiki."""
+"""A git repository or a folder of Markdown pages, without a running wiki."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
 
-from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
@@ -27,12 +28,16 @@ from otterwiki_semantic.daemon import IndexClient, whole_answer
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
+_FOLDER_SECONDS, _POLL_SECONDS = 30.0, 0.1
+"""Longest wait for what has changed in a folder."""
+
 
 class LocalBackend:
     """A `WikiBackend` of a repository and its index; blocking calls run in threads."""
 
-    def __init__(self, index: IndexClient, repository: Repository) -> None:
+    def __init__(self, index: IndexClient, repository: Repository, folder: Folder | None = None) -> None:
         self._index = index
+        self._folder = folder
         self._pages = PageReader(index, repository)
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
@@ -72,12 +77,22 @@ class LocalBackend:
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         def start() -> ReindexStarted:
+            root = self._read_folder(self._folder) if self._folder is not None else ""
             if pages:
-                return self._index.refresh([page_path(path) for path in pages])
+                return self._index.refresh([page_path(path.removeprefix(root)) for path in pages])
             rebuild = self._index.reindex(full=full)
             return ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
 
         return await _in_thread(start)
+
+    def _read_folder(self, folder: Folder) -> str:
+        """Bring the index to what is on the disk, so that it knows new files; return what their full paths begin with."""
+        folder.commit()
+        self._index.notify()
+        deadline = time.monotonic() + _FOLDER_SECONDS
+        while (status := self._index.status()).index.commit != status.index.head and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return f"{folder.folder}/"
 
 
 async def _in_thread(ask: Callable[[], object]) -> Json:

@@ -18,6 +18,7 @@ import click
 
 from otterwiki_semantic.cli.common import (
     DIRECTORY,
+    FOLDER_HELP,
     IndexPlace,
     equals_head,
     follow,
@@ -266,8 +267,9 @@ def answers_command(
 
 @evaluate.command("make")
 @click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages. [default: the wiki's REPOSITORY]")
+@click.option("--folder", type=DIRECTORY, help=FOLDER_HELP)
 @click.option("--output", type=_file, help="File to write; it must not exist yet.  [default: standard output]")
-def make_command(repository: Path | None, output: Path | None) -> None:
+def make_command(repository: Path | None, folder: Path | None, output: Path | None) -> None:
     """Draft judged queries from the link texts of the wiki; review them before use.
 
     The text of a link is the query, its target the relevant page; the page with the link is excluded from the ranking.
@@ -276,7 +278,7 @@ def make_command(repository: Path | None, output: Path | None) -> None:
         _check_writable(output)
         if output.exists():
             raise click.UsageError(f"{output} exists already; remove it or name another file")
-    git = IndexPlace(repository, None).git()
+    git = IndexPlace.of(repository, folder, None).git()
     head = git.head()
     files = git.pages(head) if head else {}
     contents = git.read_blobs(file.blob for file in files.values())

@@ -1,0 +1,205 @@
+"""Follow a folder of Markdown files with a private git repository. Nothing is written to the folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path, PurePath
+
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.files import locked, make_private
+
+_GIT_DIRECTORY = "folder.git"
+_EXCLUDE = "*\n!*/\n!*.md\n.*\n/logseq/bak/\n"
+"""What the folder's own .gitignore is added to: only Markdown, nothing hidden, none of Logseq's backups."""
+_ATTRIBUTES = "* -text -filter -ident -working-tree-encoding\n"
+"""Store files byte for byte, whatever the folder's own .gitattributes says."""
+_SETTINGS = ("core.trustctime=false", "core.untrackedCache=true", "gc.autoDetach=false")
+_LOCKS = ("*.lock", "refs/heads/*.lock")
+_LOCK_SECONDS = 600.0
+_EXACT_FILES = 500
+"""Up to this number of changed files, each modification time gets a commit; above it, each day does."""
+_DAY_SECONDS = 86_400
+_MAX_NAMED = 3
+_NO_MODE = b"000000"
+_AUTHOR = b"otterwiki-semantic"
+
+log = logging.getLogger(__name__)
+
+
+class Folder(Repository):
+    """A folder of Markdown files, and the repository in the data directory whose commits follow it.
+
+    Symbolic links are not followed, hidden and ignored files are left out. The files of nested git repositories are included.
+    Errors: `RepositoryError` if the data directory is inside the folder, or holds another index.
+    """
+
+    def __init__(self, folder: Path, data_dir: Path | None = None) -> None:
+        self.folder = folder.resolve()
+        self.data_dir = (data_dir or _default_data_dir(self.folder)).resolve()
+        super().__init__(self.data_dir / _GIT_DIRECTORY)
+        tree = ("git", "-C", str(self.folder), f"--git-dir={self.directory}", "--work-tree=.")
+        settings = (part for setting in _SETTINGS for part in ("-c", setting))
+        self._command = (*tree, *self._command[3:], *settings)
+        self._environment["GIT_OPTIONAL_LOCKS"] = "1"
+        self._unreadable: list[bytes] = []
+        if self.data_dir.is_relative_to(self.folder):
+            raise RepositoryError(f"the data directory {self.data_dir} is inside the folder; choose another with --data-dir")
+
+    def commit(self) -> None:
+        """Commit what has changed in the folder since the last call, with the files' modification times as commit times.
+
+        Several processes may call it at once. Errors: `RepositoryError` if the folder is missing or has no Markdown files.
+        """
+        self._check_folder()
+        try:
+            make_private(self.data_dir)
+            with locked(self.data_dir / "folder.lock", _LOCK_SECONDS) as lock:
+                self._inherited = (lock,)  # a git that outlives this process holds the lock, too
+                try:
+                    self._prepare()
+                    self._update_index()
+                    self._commit_index()
+                finally:
+                    self._inherited = ()
+        except OSError as error:
+            raise RepositoryError(f"the folder {self.folder} cannot be followed in {self.data_dir}: {error}") from error
+
+    def directories(self) -> list[str]:
+        """Return the folder and the directories below it that have Markdown files, as paths."""
+        tops = {parent for path in self._listed("-c") for parent in PurePath(os.fsdecode(path)).parents}
+        return sorted(str(self.folder / top) for top in {PurePath(), *tops})
+
+    def _check_folder(self) -> None:
+        if not (self.folder.is_dir() and os.access(self.folder, os.R_OK | os.X_OK)):
+            raise RepositoryError(f"the folder {self.folder} does not exist, or cannot be read")
+
+    def _prepare(self) -> None:
+        """Create the repository, or remove the locks of a git that was killed: nobody else runs now."""
+        for pattern in _LOCKS:
+            for stale in self.directory.glob(pattern):
+                stale.unlink(missing_ok=True)
+        owner = self.directory / "description"
+        if not owner.exists():
+            if (self.data_dir / "repository.json").exists():
+                raise RepositoryError(f"{self.data_dir} holds the index of a repository; choose another --data-dir")
+            Repository(self.data_dir)._git("init", "-q", "--bare", "--template=", "--initial-branch=main", _GIT_DIRECTORY)
+            information = self.directory / "info"
+            information.mkdir(exist_ok=True)
+            (information / "exclude").write_text(_EXCLUDE, encoding="ascii")
+            (information / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+            owner.write_bytes(os.fsencode(self.folder))
+        known = Path(os.fsdecode(owner.read_bytes()))
+        if known != self.folder and known.is_dir():
+            raise RepositoryError(f"{self.data_dir} holds the index of the folder {known}; choose another --data-dir")
+
+    def _update_index(self) -> None:
+        """Bring git's index to what is on the disk."""
+        self._run("update-index", "-q", "--refresh", timeout=None)
+        present: list[bytes] = []
+        unreadable: list[bytes] = []
+        gone = self._listed("-c", "-i")
+        for path in self._changed():
+            if not path.endswith(b".md") or any(part.startswith(b".") for part in path.split(b"/")):
+                continue
+            if not self._is_file(path):
+                gone.append(path)
+            else:
+                (present if os.access(self._full(path), os.R_OK) else unreadable).append(path)
+        if gone:
+            self._git("update-index", "--force-remove", "-z", "--stdin", stdin=_terminated(gone))
+        if present:
+            update = self._run("update-index", "--add", "--remove", "-z", "--stdin", stdin=_terminated(present), timeout=None)
+            self._check(update)
+        self._report(unreadable)
+
+    def _changed(self, tree: bytes = b"") -> Iterator[bytes]:
+        """Yield the paths of new, changed and removed files; `tree` is a nested repository that git's index lacks."""
+        for entry in self._listed("-o", *(() if tree else ("-m",)), tree=tree):
+            path = tree + entry
+            if not entry.endswith(b"/"):
+                yield path
+            elif os.access(self._full(path), os.R_OK | os.X_OK):
+                yield from self._changed(path)  # git lists a nested repository as one entry
+
+    def _listed(self, *options: str, tree: bytes = b"") -> list[bytes]:
+        """Return the paths that ``git ls-files`` prints, in the folder or in a nested repository."""
+        place = ("-C", os.fsdecode(tree)) if tree else ()
+        without_index = {"GIT_INDEX_FILE": str(self.directory / "none")} if tree else {}
+        command = (*place, "ls-files", "-z", "--deduplicate", "--exclude-standard", *options)
+        return self._git(*command, environment=without_index).split(b"\0")[:-1]
+
+    def _full(self, path: bytes) -> bytes:
+        return os.fsencode(self.folder) + b"/" + path
+
+    def _is_file(self, path: bytes) -> bool:
+        try:
+            return stat.S_ISREG(os.lstat(self._full(path)).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _report(self, unreadable: list[bytes]) -> None:
+        """Log the files that cannot be read, unless they are the same as before."""
+        if unreadable and unreadable != self._unreadable:
+            names = ", ".join(os.fsdecode(path) for path in unreadable[:_MAX_NAMED])
+            log.warning("%s of %s cannot be read: %s", count(len(unreadable), "file"), self.folder, names)
+        self._unreadable = unreadable
+
+    def _commit_index(self) -> None:
+        """Commit the index if it differs from HEAD."""
+        head = self.head()
+        difference = self._git("diff-index", "--cached", "--raw", "-z", "--no-renames", head or self._empty_tree)
+        fields = difference.split(b"\0")
+        entries = ((entry.split(), path) for entry, path in zip(fields[::2], fields[1::2], strict=False))
+        changes = [(entry[1], entry[3], path) for entry, path in entries]
+        if changes or head is None:
+            if not self._run("ls-files", "-z", "--cached").stdout:
+                raise RepositoryError(f"the folder {self.folder} has no Markdown files (*.md); is its drive mounted?")
+            self._check(self._run("fast-import", "--quiet", "--done", stdin=self._commits(head, changes), timeout=None))
+            self._run("gc", "--auto", "--quiet", timeout=None)
+
+    def _commits(self, head: str | None, changes: Sequence[tuple[bytes, bytes, bytes]]) -> bytes:
+        """Return the changes (mode, blob, path) as a stream for ``git fast-import``, the oldest modification first."""
+        now = int(time.time())
+        removed = [path for mode, _, path in changes if mode == _NO_MODE]
+        stored = [(self._modified(path, now), mode, blob, path) for mode, blob, path in changes if mode != _NO_MODE]
+        unit = 1 if len(stored) <= _EXACT_FILES else _DAY_SECONDS
+        groups = [list(group) for _, group in groupby(sorted(stored), key=lambda change: change[0] // unit)] or [[]]
+        first = [b"from " + head.encode("ascii")] if head else []
+        first += (b"D " + _quoted(path) for path in removed)
+        lines: list[bytes] = []
+        for group in groups:
+            when = group[-1][0] if group else now
+            lines += (b"commit refs/heads/main", b"committer %s <> %d +0000" % (_AUTHOR, when), b"data 0", *first)
+            lines += (b"M %s %s %s" % (mode, blob, _quoted(path)) for _, mode, blob, path in group)
+            first = []
+        return b"\n".join((*lines, b"done", b""))
+
+    def _modified(self, path: bytes, now: int) -> int:
+        """Return when a file was last modified, in seconds since 1970."""
+        try:
+            return min(max(int(os.lstat(self._full(path)).st_mtime), 0), now)
+        except OSError:
+            return now
+
+
+def _terminated(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _quoted(path: bytes) -> bytes:
+    """Return a path as ``git fast-import`` reads it, whatever characters it has."""
+    return b'"%s"' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+def _default_data_dir(folder: Path) -> Path:
+    """Return a directory of the user's own for the index of a folder: next to it, it might be in another repository."""
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return home / "otterwiki-semantic" / f"{folder.name}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"
