@@ -15,6 +15,7 @@ from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import locked, make_private
+from otterwiki_semantic.core.records import Notation
 
 _GIT_DIRECTORY = "folder.git"
 _EXCLUDE = "*\n!*/\n!*.md\n.*\n/logseq/bak/\n"
@@ -95,6 +96,8 @@ class Folder(Repository):
             information.mkdir(exist_ok=True)
             (information / "exclude").write_text(_EXCLUDE, encoding="ascii")
             (information / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+            notation = Notation.DENDRON if (self.folder / "dendron.yml").exists() else Notation.NOTES
+            (self.directory / "notation").write_text(notation, encoding="ascii")
             owner.write_bytes(os.fsencode(self.folder))
         known = Path(os.fsdecode(owner.read_bytes()))
         if known != self.folder and known.is_dir():

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import IO
 
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.records import Commit, LastChange
+from otterwiki_semantic.core.records import Commit, LastChange, Notation
 
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
@@ -96,6 +96,14 @@ class Repository:
         """Where git keeps HEAD, and where the branches. Looked up on first use: the repository may be created later."""
         own, common = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         return Path(os.fsdecode(own)), Path(os.fsdecode(common))
+
+    @cached_property
+    def notation(self) -> Notation:
+        """How the pages write links: notes, if the repository follows a folder."""
+        try:
+            return Notation((self._directories[0] / "notation").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return Notation.WIKI
 
     @property
     def root(self) -> Path:

@@ -16,11 +16,11 @@ from queue import SimpleQueue
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
-from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits, read_front_matter
-from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, prepare_page
+from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, read_front_matter
+from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, parse_page, prepare_page
 from otterwiki_semantic.core.errors import LimitExceededError, ModelError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import Document, Indexed, Page
+from otterwiki_semantic.core.records import Document, Indexed, Notation, Page
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
@@ -69,7 +69,7 @@ class PageLoader:
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
         """Yield the page of each file. Its `problem` says what of it is not indexed as it should be. Errors: those of git."""
-        reader = _PageReader(self._embedder, profile, self._languages)
+        reader = _PageReader(self._embedder, profile, self._languages, self._repository.notation)
         contents = zip(files, self._repository.read_blobs((file.blob for file in files), MAX_PAGE_BYTES), strict=True)
         for file, content in islice(contents, self._read_singly(files)):
             with self._reading(file):
@@ -135,7 +135,7 @@ class PageLoader:
 class _PageReader:
     """Reads pages for one model and its profile. Safe for several threads, each with a process of its own."""
 
-    def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str]) -> None:
+    def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str], notation: Notation) -> None:
         try:
             embedder.count_tokens([""])
             portable: TokenCounter | None = getattr(embedder, "word_counter", None)
@@ -143,7 +143,7 @@ class _PageReader:
             portable = ByteCounter()
         self._is_portable = portable is not None
         """Whether another process can count tokens; if not, pages are only parsed there."""
-        self._settings = PageSettings(portable or embedder, profile, tuple(languages))
+        self._settings = PageSettings(portable or embedder, profile, tuple(languages), notation)
 
     def read(self, file: PageFile, content: bytes, worker: WorkerProcess, crashes: int) -> Page:
         """Return a page, which is plain text if the parser fails, or had better not be asked again."""
@@ -176,7 +176,7 @@ class _PageReader:
         if failure:
             return self._divided(file, self._plain_text(text, worker), text, failure)
         try:
-            document = worker.call(seconds, parse_within_limits, text)
+            document = worker.call(seconds, parse_page, file.path, text, self._settings.notation)
         except LimitExceededError as error:
             document, failure = self._plain_text(text, worker), f"parsing it {error}"
         except Exception as error:

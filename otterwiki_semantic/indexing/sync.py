@@ -17,7 +17,7 @@ from itertools import chain
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.records import Indexed, LastChange, Page, StoredChunk
+from otterwiki_semantic.core.records import Indexed, LastChange, Notation, Page, StoredChunk
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
@@ -191,6 +191,8 @@ class Indexer:
         for number, pages in enumerate(_batched(self._read(catalog, plan, tracker))):
             at_once = sys.maxsize if are_few else _TIMED_TEXTS if number == 0 else 0
             self._store(pages, generation, plan, tracker, at_once if plan.embed else 0)
+        if self._repository.notation is not Notation.WIKI:
+            catalog.resolve_wiki_links()
         catalog.set_last_changes(plan.last_changes)
         catalog.end_storing(plan.head)
 

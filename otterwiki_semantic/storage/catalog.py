@@ -25,6 +25,7 @@ from otterwiki_semantic.storage.page_table import PageTable
 from otterwiki_semantic.storage.pending import PendingVectors, expect_vectors, fill_vector, forget_vectors, shorten_log
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
+from otterwiki_semantic.storage.wiki_links import resolve_wiki_links
 
 _EXCLUDE = "exclude"
 _MERGE = "INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)"
@@ -232,6 +233,12 @@ class Catalog(SqliteFile):
             for path in paths:
                 self._delete(connection, path)
             connection.execute(schema.NEXT_REVISION)
+
+    def resolve_wiki_links(self) -> None:
+        """Lead the wikilinks of notes to the pages that their names mean now."""
+        with self.write() as connection:
+            if resolve_wiki_links(connection):
+                connection.execute(schema.NEXT_REVISION)
 
     def _delete(self, connection: sqlite3.Connection, path: str) -> None:
         forget_vectors(connection, path)

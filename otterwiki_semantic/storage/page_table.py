@@ -99,7 +99,10 @@ class PageTable:
 
     def all_links(self) -> list[tuple[str, str]]:
         """Return every link: the path of a page, and the key of the page that it leads to, whether that exists or not."""
-        return [tuple(row) for row in self._database.select("SELECT path, target FROM links ORDER BY target, path")]
+        return [
+            tuple(row)
+            for row in self._database.select("SELECT path, target FROM links WHERE target NOT LIKE '[[%' ORDER BY target, path")
+        ]
 
     def links(self, path: str) -> PageLinks:
         """Return the pages that a page links to, and those that link to it."""

@@ -38,7 +38,7 @@ from otterwiki_semantic.cli.evaluate.runs import (
 )
 from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.content.pages import page_indexing
+from otterwiki_semantic.content.pages import as_wiki_text, page_indexing
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
 from otterwiki_semantic.core.settings import SETTINGS
@@ -283,7 +283,8 @@ def make_command(repository: Path | None, folder: Path | None, output: Path | No
     files = git.pages(head) if head else {}
     contents = git.read_blobs(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
-    documents = ((path, parse_markdown(content.decode("utf-8", errors="replace"))) for path, content in pages)
+    texts = ((path, as_wiki_text(content.decode("utf-8", errors="replace"), git.notation)) for path, content in pages)
+    documents = ((path, parse_markdown(text)) for path, text in texts)
     indexed = ((path, page) for path, page in documents if page_indexing(page.front_matter) is not Indexed.NOT)
     drafts = draft_questions({path: page.links for path, page in indexed})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)

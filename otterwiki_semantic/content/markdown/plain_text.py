@@ -60,7 +60,8 @@ def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
     """Yield the links in parsed inline markdown, in order."""
     for token in tokens:
         if token["type"] in {"link", "wiki_link"}:
-            yield Link(str(token["attrs"]["url"]), " ".join(_text(token, with_images=True).split()))
+            text = " ".join(_text(token, with_images=True).split())
+            yield Link(str(token["attrs"]["url"]), text, token["type"] == "wiki_link")
         else:
             yield from links_in(token.get("children", ()))
 

@@ -7,6 +7,9 @@ from otterwiki_semantic.content.pages.edits import saved_text as saved_text
 from otterwiki_semantic.content.pages.edits import unified_diff as unified_diff
 from otterwiki_semantic.content.pages.links import page_key as page_key
 from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
+from otterwiki_semantic.content.pages.notes import as_wiki_text as as_wiki_text
+from otterwiki_semantic.content.pages.notes import namespaced as namespaced
+from otterwiki_semantic.content.pages.notes import parse_page as parse_page
 from otterwiki_semantic.content.pages.outline import find_section as find_section
 from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names

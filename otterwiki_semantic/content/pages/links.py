@@ -30,7 +30,16 @@ def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
     return path, unquote(parts.fragment)
 
 
-def linked_pages(links: Iterable[Link], source: str) -> tuple[str, ...]:
-    """Return the keys of the pages that links on the page `source` lead to, each once and in order."""
-    targets = (resolve_link(link, source) for link in links)
-    return tuple(dict.fromkeys(page_key(target[0]) for target in targets if target))
+def linked_pages(links: Iterable[Link], source: str, *, by_name: bool = False) -> tuple[str, ...]:
+    """Return the keys of the pages that links on the page `source` lead to, each once and in order.
+
+    With `by_name`, wikilinks name pages in any directory. Each then has another key, ``[[key|key``, for `resolve_wiki_links`.
+    """
+    keys: dict[str, None] = {}
+    for link in links:
+        if target := resolve_link(link, source):
+            key = page_key(target[0])
+            keys[key] = None
+            if by_name and link.is_wiki_link:
+                keys[f"[[{key}|{key}"] = None
+    return tuple(keys)

@@ -92,7 +92,9 @@ def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profi
     return make_page(path, blob, parse_markdown(content.decode("utf-8", errors="replace")), counter, profile)
 
 
-def make_page(path: str, blob: str, document: Document, counter: TokenCounter, profile: Profile) -> Page:
+def make_page(
+    path: str, blob: str, document: Document, counter: TokenCounter, profile: Profile, *, links_by_name: bool = False
+) -> Page:
     """Chunk a parsed page."""
     title = page_title(path, document)
     return Page(
@@ -106,6 +108,6 @@ def make_page(path: str, blob: str, document: Document, counter: TokenCounter, p
         answers=list_field(document.front_matter, "answers", separator=None),
         word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
-        links_to=linked_pages(document.links, path),
+        links_to=linked_pages(document.links, path, by_name=links_by_name),
         indexed=page_indexing(document.front_matter),
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content.analysis import detect_language, indexed_text, language_code, name_key, spelled_words
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.markdown.parser import parse_within_limits
+from otterwiki_semantic.content.pages.notes import parse_page
 from otterwiki_semantic.content.pages.page import make_page, page_indexing, page_name
 from otterwiki_semantic.core.chunk_profiles import Profile
-from otterwiki_semantic.core.records import Document, Indexed, Page, PageWords
+from otterwiki_semantic.core.records import Document, Indexed, Notation, Page, PageWords
 from otterwiki_semantic.core.worker_process import restart_clock
 
 MAX_CHUNKS = 2_000
@@ -24,6 +24,7 @@ class PageSettings:
     counter: TokenCounter
     profile: Profile
     languages: Sequence[str]
+    notation: Notation = Notation.WIKI
 
 
 def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float) -> Page:
@@ -31,7 +32,7 @@ def prepare_page(path: str, blob: str, text: str, settings: PageSettings, second
 
     Errors: `LimitExceededError`, and whatever the parser and the chunker raise.
     """
-    document = parse_within_limits(text)
+    document = parse_page(path, text, settings.notation)
     restart_clock(seconds)
     return divide_page(path, blob, document, settings)
 
@@ -40,7 +41,8 @@ def divide_page(path: str, blob: str, document: Document, settings: PageSettings
     """Divide and analyse a parsed page."""
     if page_indexing(document.front_matter) is Indexed.NOT:
         return Page(path, blob, path, None, (), 0, (), indexed=Indexed.NOT)
-    page = make_page(path, blob, document, settings.counter, settings.profile)
+    by_name = settings.notation is not Notation.WIKI
+    page = make_page(path, blob, document, settings.counter, settings.profile, links_by_name=by_name)
     problem = None
     if len(page.chunks) > MAX_CHUNKS:
         page = replace(page, chunks=page.chunks[:MAX_CHUNKS])

@@ -42,7 +42,7 @@ class Occurrence(NamedTuple):
 
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
     """Return the first link of the page `source` to each of the pages with these keys, as a path; none in code."""
-    text = _without_code(markdown)
+    text = without_code(markdown)
     targets = [(match.start(), _wiki_target(match[1])) for match in _WIKI_LINK.finditer(text)]
     targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
     found: dict[str, Occurrence] = {}
@@ -58,7 +58,7 @@ def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, O
 
 def prose(markdown: str) -> str:
     """Return a page's markdown with spaces for all that is no running text: code, links, headings, front matter, comments."""
-    return _blank(_LINKED, _without_code(_blank(_FRONT_MATTER, markdown)))
+    return _blank(_LINKED, without_code(_blank(_FRONT_MATTER, markdown)))
 
 
 def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
@@ -81,7 +81,7 @@ def _wiki_target(inner: str) -> str:
     return target if target.startswith(("/", "#")) else f"/{target}"
 
 
-def _without_code(text: str) -> str:
+def without_code(text: str) -> str:
     """Return markdown with spaces for code and comments; one that is long or left open is text."""
     parts: list[str] = []
     done = at = closing = 0

@@ -64,6 +64,18 @@ class Link:
 
     url: str
     text: str
+    is_wiki_link: bool = False
+    """Whether it is written in double brackets."""
+
+
+class Notation(StrEnum):
+    """How pages write links, tags and aliases."""
+
+    WIKI = "wiki"
+    NOTES = "notes"
+    """As Obsidian and Logseq do; ``[[Page|label]]``."""
+    DENDRON = "dendron"
+    """As notes; ``[[label|Page]]``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import groupby
+from mimetypes import guess_type
 from operator import itemgetter
 
 from otterwiki_semantic.content.pages import find_links, page_key
-from otterwiki_semantic.core.records import Finding, FindingKind
+from otterwiki_semantic.core.records import Finding, FindingKind, Notation
 from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, finding_id
 
 _OWN = ("-", "static")
@@ -36,11 +37,12 @@ def find_orphans(survey: Survey) -> Findings:
 
 def find_broken_links(survey: Survey) -> Findings:
     """Return a finding for each page that does not exist, those that most pages link to first."""
+    is_folder = survey.repository.notation is not Notation.WIKI  # whose attachments are not in git
     broken: dict[str, list[str]] = {}
     for target, links in groupby(survey.links, itemgetter(1)):
         survey.slices.rest()
         sources = [path for path, _ in links if path in survey.by_path]
-        if target not in survey.keys and target not in survey.files:
+        if target not in survey.keys and target not in survey.files and not (is_folder and guess_type(target)[0]):
             sources = [path for path in sources if not _is_elsewhere(target, path, survey.files)]
             if sources:
                 broken[target] = sources

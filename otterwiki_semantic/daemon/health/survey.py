@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_key
+from otterwiki_semantic.content.pages import as_wiki_text, page_key
 from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage, StoredChunk
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
@@ -95,7 +95,8 @@ class Survey:
         """Yield pages with their markdown, read from git. Errors: those of `Repository`."""
         contents = self.repository.read_blobs((self.by_path[path].blob for path in paths), _MAX_BYTES)
         for path, content in zip(paths, contents, strict=True):
-            yield path, content.decode("utf-8", errors="replace").replace("\r\n", "\n")
+            text = content.decode("utf-8", errors="replace").replace("\r\n", "\n")
+            yield path, as_wiki_text(text, self.repository.notation)
             self.slices.rest()
 
     def page(self, path: str) -> PlaceInPage:

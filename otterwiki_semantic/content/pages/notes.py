@@ -1,0 +1,90 @@
+"""What notes of Obsidian, Logseq and Dendron write differently from a wiki: links, tags, and properties of a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from otterwiki_semantic.content.markdown.front_matter import list_field
+from otterwiki_semantic.content.markdown.parser import parse_within_limits, split_lines
+from otterwiki_semantic.content.pages.page import page_name
+from otterwiki_semantic.content.pages.source import without_code
+from otterwiki_semantic.core.records import Document, Notation
+
+_LABELLED = re.compile(r"(!?)\[\[([^\[\]|\\\n]+)(\\?\|)([^\[\]\n]*)\]\]|!(?=\[\[)")
+_TAG = re.compile(r"(?<!\S)#(?:\[\[([^\[\]\n]+)\]\]|([\w/-]*[^\W\d_][\w/-]*))")
+_PROPERTY = re.compile(r"(?:- )?\s*(tags|alias|aliases|title)::[ \t]+(.+)")
+_MAX_TAGS = 100
+
+
+def parse_page(path: str, text: str, notation: Notation) -> Document:
+    """Parse a page, or a note with its tags, aliases and title. Errors: `LimitExceededError`."""
+    if notation is Notation.WIKI:
+        return parse_within_limits(text)
+    document = parse_within_limits(as_wiki_text(text, notation))
+    return replace(document, front_matter=_note_fields(path, text, document.front_matter))
+
+
+def as_wiki_text(text: str, notation: Notation) -> str:
+    """Return a note with its links as a wiki writes them, outside of code: ``[[label|Page]]``, and embedded pages as links."""
+    if notation is Notation.WIKI or "[[" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    for match in _LABELLED.finditer(without_code(text)):
+        embeds, page, bar, label = match.groups()
+        is_swapped = page and notation is Notation.NOTES
+        shown = "" if not page else f"[[{page}]]" if embeds else f"[[{label or page}{bar}{page}]]" if is_swapped else match[0]
+        parts += (text[done : match.start()], shown)
+        done = match.end()
+    return "".join((*parts, text[done:]))
+
+
+def _note_fields(path: str, text: str, front_matter: dict[str, Any]) -> dict[str, Any]:
+    """Return the front matter with the tags in the text and Logseq's properties, by the names that a wiki's page has."""
+    properties = dict(_properties(text))
+    tags = (
+        *_values(front_matter, "tags"),
+        *_values(front_matter, "tag"),
+        *_split(properties.get("tags", "")),
+        *_text_tags(text),
+    )
+    aliases = (*_values(front_matter, "aliases"), *_values(front_matter, "alias"))
+    aliases += tuple(_split(f"{properties.get('alias', '')},{properties.get('aliases', '')}"))
+    name = page_name(path)
+    title = front_matter.get("title") or properties.get("title") or (None if name == namespaced(name) else namespaced(name))
+    found = {"tags": _unique(tags), "aliases": _unique(aliases), "title": title}
+    return {**front_matter, **{field: value for field, value in found.items() if value}}
+
+
+def namespaced(name: str) -> str:
+    """Return a path with the slashes that Logseq writes as ``___`` or ``%2F`` in the names of files."""
+    return name.replace("___", "/").replace("%2F", "/").replace("%2f", "/")
+
+
+def _values(front_matter: dict[str, Any], name: str) -> Iterator[str]:
+    for value in list_field(front_matter, name):
+        yield from value.split() if name.startswith("tag") and not isinstance(front_matter[name], list) else (value,)
+
+
+def _split(value: str) -> Iterator[str]:
+    yield from (part.strip().strip("[]#") for part in value.split(","))
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the properties at the beginning of a page of Logseq."""
+    for line in split_lines(text):
+        if match := _PROPERTY.fullmatch(line):
+            yield match[1], match[2]
+        elif "::" not in line:
+            return
+
+
+def _text_tags(text: str) -> Iterator[str]:
+    yield from (match[1] or match[2] for match in _TAG.finditer(without_code(text)))
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(value for each in values if (value := each.strip().lstrip("#").strip("/"))))[:_MAX_TAGS]
