@@ -22,7 +22,7 @@ _EXCLUDE = "*\n!*/\n!*.md\n.*\n/logseq/bak/\n"
 """What the folder's own .gitignore is added to: only Markdown, nothing hidden, none of Logseq's backups."""
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding\n"
 """Store files byte for byte, whatever the folder's own .gitattributes says."""
-_SETTINGS = ("core.trustctime=false", "core.untrackedCache=true", "gc.autoDetach=false")
+_SETTINGS = ("core.fileMode=false", "core.untrackedCache=true", "gc.autoDetach=false")
 _LOCKS = ("*.lock", "refs/heads/*.lock")
 _LOCK_SECONDS = 600.0
 _EXACT_FILES = 500
@@ -89,19 +89,21 @@ class Folder(Repository):
                 stale.unlink(missing_ok=True)
         owner = self.directory / "description"
         if not owner.exists():
-            if (self.data_dir / "repository.json").exists():
-                raise RepositoryError(f"{self.data_dir} holds the index of a repository; choose another --data-dir")
-            Repository(self.data_dir)._git("init", "-q", "--bare", "--template=", "--initial-branch=main", _GIT_DIRECTORY)
-            information = self.directory / "info"
-            information.mkdir(exist_ok=True)
-            (information / "exclude").write_text(_EXCLUDE, encoding="ascii")
-            (information / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
-            notation = Notation.DENDRON if (self.folder / "dendron.yml").exists() else Notation.NOTES
-            (self.directory / "notation").write_text(notation, encoding="ascii")
-            owner.write_bytes(os.fsencode(self.folder))
-        known = Path(os.fsdecode(owner.read_bytes()))
-        if known != self.folder and known.is_dir():
+            self._create()
+        known = Path(os.fsdecode(owner.read_bytes())) if owner.exists() else None
+        if known is not None and known != self.folder and known.is_dir():
             raise RepositoryError(f"{self.data_dir} holds the index of the folder {known}; choose another --data-dir")
+        if known != self.folder:
+            owner.write_bytes(os.fsencode(self.folder))
+
+    def _create(self) -> None:
+        if (self.data_dir / "repository.json").exists():
+            raise RepositoryError(f"{self.data_dir} holds the index of a repository; choose another --data-dir")
+        Repository(self.data_dir)._git("init", "-q", "--bare", "--template=", "--initial-branch=main", _GIT_DIRECTORY)
+        (self.directory / "info").mkdir(exist_ok=True)
+        notation = Notation.DENDRON if (self.folder / "dendron.yml").exists() else Notation.NOTES
+        for path, text in (("info/exclude", _EXCLUDE), ("info/attributes", _ATTRIBUTES), ("notation", notation)):
+            (self.directory / path).write_text(text, encoding="ascii")
 
     def _update_index(self) -> None:
         """Bring git's index to what is on the disk."""
@@ -145,7 +147,9 @@ class Folder(Repository):
     def _is_file(self, path: bytes) -> bool:
         try:
             return stat.S_ISREG(os.lstat(self._full(path)).st_mode)
-        except (FileNotFoundError, NotADirectoryError):
+        except PermissionError:
+            return True  # in a directory that is closed to us, for now
+        except OSError:
             return False
 
     def _report(self, unreadable: list[bytes]) -> None:
@@ -180,7 +184,7 @@ class Folder(Repository):
         lines: list[bytes] = []
         for group in groups:
             when = group[-1][0] if group else now
-            lines += (b"commit refs/heads/main", b"committer %s <> %d +0000" % (_AUTHOR, when), b"data 0", *first)
+            lines += (b"commit refs/heads/main", b"committer %s <> %d +0000" % (_AUTHOR, when), b"data 5\nSaved", *first)
             lines += (b"M %s %s %s" % (mode, blob, _quoted(path)) for _, mode, blob, path in group)
             first = []
         return b"\n".join((*lines, b"done", b""))

@@ -35,6 +35,7 @@ _SAFE_SETTINGS = (
     *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.sshCommand=false", "core.gitProxy="),
     *("core.askPass=", "core.alternateRefsCommand=", "credential.helper=", "diff.external=", "log.showSignature=false"),
     *("gpg.program=false", "gpg.ssh.program=false", "gpg.x509.program=false", "protocol.allow=never"),
+    "safe.bareRepository=all",  # the directory is given, and not discovered
 )
 """A repository's own configuration can name programs for git to run; whoever can write there must not have us run them."""
 

@@ -34,7 +34,7 @@ def followed(folder: Folder | None, index: IndexClient) -> Iterator[None]:
 def _follow(folder: Folder, index: IndexClient, stop: threading.Event) -> None:
     problem = ""
     while not stop.is_set():
-        watched = folder.directories()
+        watched = _directories(folder)
         for _ in _changes(watched, stop):
             try:
                 folder.commit()
@@ -44,8 +44,16 @@ def _follow(folder: Folder, index: IndexClient, stop: threading.Event) -> None:
                 if str(error) != problem:
                     problem = str(error)
                     log.warning("%s", problem)
-            if folder.directories() != watched:
+            if _directories(folder) != watched:
                 break
+
+
+def _directories(folder: Folder) -> list[str]:
+    """Return the directories to watch; none while the folder is missing."""
+    try:
+        return folder.directories()
+    except SemanticError:
+        return []
 
 
 def _changes(directories: list[str], stop: threading.Event) -> Iterator[object]:

@@ -30,6 +30,7 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 # A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
 # `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
 # `places` are the sections and units of a chunk in MessagePack.
+# `links` of notes also have what wikilinks say: see `resolve_wiki_links`.
 # `pending` are the vectors that chunks lack, and `filled` is a log of those that were added after their chunks.
 # The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""

@@ -18,7 +18,7 @@ from otterwiki_semantic.core.errors import RepositoryError, SemanticError
 from otterwiki_semantic.core.files import directory_size, try_lock
 from otterwiki_semantic.core.hints import SHOW_CAPITALS
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
-from otterwiki_semantic.core.records import PageUrls
+from otterwiki_semantic.core.records import Notation, PageUrls
 from otterwiki_semantic.core.settings import BUNDLED, EXCLUDE, Settings, read_flag
 from otterwiki_semantic.daemon import socket_location
 
@@ -79,7 +79,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
         detail = f"no page's file matches {', '.join(idle)} of {EXCLUDE}"
         yield note("repository", detail, "files have their case and end in .md: notes.md, Notes/*.md, **/notes.md, notes/**")
     hidden = [path for path in pages if not PageUrls(retains_case=_retains_case(context)).shows(path)]
-    if hidden:
+    if hidden and repository.notation is Notation.WIKI:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
     yield from _synonyms(context, {*pages, *excluded})

@@ -181,7 +181,9 @@ def test_symbolic_links_are_not_followed(folder: Folder, notes: Path, tmp_path: 
 
 def test_bytes_are_stored_as_they_are(folder: Folder, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = tmp_path / "gitconfig"
-    configuration.write_text('[core]\nautocrlf = true\n[filter "rot"]\nclean = tr a-z b-za\nrequired = true\n')
+    configuration.write_text(
+        '[safe]\nbareRepository = explicit\n[core]\nautocrlf = true\n[filter "rot"]\nclean = tr a-z b-za\nrequired = true\n'
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
     source = b"# A\r\nline\n\xff\xfe $Id$\r\n"
     write(notes, {"a.md": source, ".gitattributes": "*.md filter=rot ident working-tree-encoding=UTF-16\n"})
@@ -262,7 +264,12 @@ def test_files_that_cannot_be_read_are_named(folder: Folder, notes: Path, caplog
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b"}
     assert [record.getMessage() for record in caplog.records] == [f"1 file of {notes} cannot be read: secret.md"]
-    (notes / "closed").chmod(0o700)
+    (notes / "sub").chmod(0)
+    folder.commit()
+    assert caplog.records[-1].getMessage() == f"2 files of {notes} cannot be read: secret.md, sub/b.md"
+    assert texts(folder).keys() == {"a", "sub/b"}, "the last version that could be read"
+    for name in ("closed", "sub"):
+        (notes / name).chmod(0o700)
 
 
 def test_an_index_belongs_to_one_folder(folder: Folder, notes: Path, tmp_path: Path) -> None:
