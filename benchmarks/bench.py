@@ -24,6 +24,7 @@ PARTS = {
     "rerank": "a cross-encoder that reads the best passages again",
     "reading": "reading pages until they are found by their words, by stage",
     "build": "a first build, a reindex, and a sync that finds nothing to do",
+    "folders": "following a folder of 10,000 notes",
     "recall": "what the approximate search for vectors misses",
     "disk": "bytes a chunk, and growth over thousands of edits",
     "growth": "build, memory and search at three sizes",
