@@ -14,8 +14,8 @@ from otterwiki_semantic.content.pages.source import without_code
 from otterwiki_semantic.core.records import Document, Notation
 
 _LABELLED = re.compile(r"(!?)\[\[([^\[\]|\\\n]+)(\\?\|)([^\[\]\n]*)\]\]|!(?=\[\[)")
-_TAG = re.compile(r"(?<!\S)#(?:\[\[([^\[\]\n]+)\]\]|([\w/-]*[^\W\d_][\w/-]*))")
-_PROPERTY = re.compile(r"(?:- )?\s*(tags|alias|aliases|title)::[ \t]+(.+)")
+_TAG = re.compile(r"(?<!\S)#(?:\[\[([^\[\]\n]{1,100}+)\]\]|([\w/-]{1,100}+))")
+_PROPERTY = re.compile(r"\A(?:- )?(tags|alias|aliases|title)::(.+)")
 _MAX_TAGS = 100
 
 
@@ -77,13 +77,16 @@ def _properties(text: str) -> Iterator[tuple[str, str]]:
     """Yield the properties at the beginning of a page of Logseq."""
     for line in split_lines(text):
         if match := _PROPERTY.fullmatch(line):
-            yield match[1], match[2]
+            yield match[1], match[2].strip()
         elif "::" not in line:
             return
 
 
 def _text_tags(text: str) -> Iterator[str]:
-    yield from (match[1] or match[2] for match in _TAG.finditer(without_code(text)))
+    for match in _TAG.finditer(without_code(text)):
+        tag = match[1] or match[2]
+        if any(character.isalpha() for character in tag):  # which the number of an issue has not
+            yield tag
 
 
 def _unique(values: Iterable[str]) -> list[str]:
