@@ -123,7 +123,8 @@ class ResultBuilder:
         close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
         share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
         threshold = share * max((each.score for each in self.ranked), default=0.0)
-        near = [each for each in self.ranked if (each.path, each.chunk.ordinal) in close and each.score >= threshold > 0]
+        best = [each for each in self.ranked if each.score >= threshold > 0]
+        near = [each for each in best if (each.path, each.chunk.ordinal) in close]
         return sorted(near, key=lambda each: -each.score)
 
     @cached_property

@@ -259,7 +259,9 @@ def _affordable(costs: Sequence[int], budget: int) -> int:
 def _note_nearest(candidates: dict[int, Candidate], nearest: Iterable[tuple[ChunkRef, float]]) -> None:
     found = sorted(nearest, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
     for rank, (chunk, similarity) in enumerate(found, 1):
-        candidate = candidates.setdefault(chunk.id, Candidate(chunk))
+        candidate = candidates.get(chunk.id)
+        if candidate is None:
+            candidate = candidates[chunk.id] = Candidate(chunk)
         candidate.semantic_rank, candidate.similarity = rank, similarity
 
 

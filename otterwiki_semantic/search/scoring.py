@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -52,7 +51,7 @@ _LINK_POINTS = 1.2
 """Points for the logarithm of 1 and the number of pages that link to the page: what many refer to is often what is meant."""
 _WEIGHT_ELSEWHERE = 6.0
 """The weight of a heading's word that the query does not have."""
-_NO_HEADINGS = HeadingWords((), ())
+_NO_HEADINGS = HeadingWords((), (), frozenset())
 _DAY_SECONDS = 86_400
 _RECENCY_POINTS, _HALF_LIFE_SECONDS = 7.0, 180 * _DAY_SECONDS
 
@@ -96,6 +95,7 @@ def score_candidates(
     index = generation.catalog.reader.exact_index()
     rows = index.rows(list(candidates))
     coverage = _coverage(generation, words, rows)
+    pages = index.pages_of(rows)
     cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
     similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
     as_name = 1.0 if by_ranks else name_share(coverage, ratio)
@@ -105,15 +105,14 @@ def score_candidates(
     dates = _recency(found, generation, recency) if recency else np.zeros(len(found))
     page_coverage = page_similarity = np.zeros(len(found))
     if by_ranks:
-        by_words = keyword + _page_credits(found, keyword) + names + links + dates
+        by_words = keyword + page_credits(pages.of_chunk, keyword) + names + links + dates
         fused = reciprocal_rank_scores(COSINE_WEIGHT * similarity + dates, by_words, ratio)
         names = links = dates = credit = np.zeros(len(found))  # they are in the ranks
     else:
-        credit = as_name * _page_credits(found, fused_score(similarity, keyword, ratio)) if name_weight else 0.0 * coverage
+        credit = as_name * page_credits(pages.of_chunk, fused_score(similarity, keyword, ratio))
         fused = fused_score(similarity, as_name * keyword, ratio)
         as_question = 4 * ratio * (1 - ratio) * (1 - as_name)
         if as_question:
-            pages = index.pages_of(rows)
             page_coverage = _page_coverage(generation, words, pages)[pages.of_chunk]
             page_similarity = _page_similarities(generation, pages, vector, similarity, scale)[pages.of_chunk]
             fused = fused + as_question * COVERAGE_WEIGHT * coverage
@@ -165,22 +164,18 @@ def reciprocal_rank_scores(by_meaning: Floats, by_words: Floats, ratio: float) -
     return fused
 
 
-def page_credits(scores: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return what a page's second and third chunk add to the score of all its chunks: a tenth and a twentieth of theirs."""
-    by_page: defaultdict[str, list[float]] = defaultdict(list)
-    for path, score in scores:
-        by_page[path].append(max(score, 0.0))
-    credits_of = {}
-    for path, values in by_page.items():
-        _first, second, third, *_ = (*sorted(values, reverse=True), 0.0, 0.0)
-        credits_of[path] = _SECOND_CREDIT * second + _THIRD_CREDIT * third
-    return credits_of
+def page_credits(pages: npt.NDArray[np.intp], scores: Floats) -> Floats:
+    """Return what the second and third chunk of each chunk's page add to its score: a tenth and a twentieth of theirs.
 
-
-def _page_credits(found: Sequence[Candidate], scores: Floats) -> Floats:
-    paths = [each.path for each in found]
-    credits_of = page_credits(zip(paths, scores.tolist(), strict=True))
-    return np.array([credits_of[path] for path in paths])
+    `pages` are the numbers of the chunks' pages, from 0 without gaps.
+    """
+    order = np.lexsort((-scores, pages))
+    counts = np.bincount(pages)
+    starts = np.cumsum(counts) - counts
+    rank = np.arange(len(order)) - np.repeat(starts, counts)
+    weights = np.array([0.0, _SECOND_CREDIT, _THIRD_CREDIT, 0.0])[np.minimum(rank, 3)]
+    by_page: Floats = np.add.reduceat(weights * np.maximum(scores[order], 0.0), starts)
+    return by_page[pages]
 
 
 def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[Floats, Floats]:
@@ -208,8 +203,10 @@ def _page_coverage(generation: Generation, words: Sequence[QueryWords], pages: P
     return _best([_covered(of_pages, query) for of_pages, query in sets], len(pages.counts))
 
 
-def _best(found: Sequence[Floats], size: int) -> Floats:
-    best: Floats = np.max([np.zeros(size), *found], axis=0)
+def _best(found: Iterable[npt.ArrayLike], size: int) -> Floats:
+    best = np.zeros(size)
+    for each in found:
+        best = np.maximum(best, each)
     return best
 
 
@@ -251,14 +248,11 @@ def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequ
     reader = generation.catalog.reader
     names = reader.page_names()
     headings = reader.heading_words([each.id for each in found])
-    evidence = [_NameEvidence(query.names, names) for query in words if query.names]
-    points = [
-        max((variant.points(each.path, headings.get(each.id, _NO_HEADINGS)) for variant in evidence), default=0.0)
-        + EXACT_POINTS * each.is_named
-        for each in found
-    ]
+    evidence = (_NameEvidence(query.names, names) for query in words if query.names)
+    variants = [[each.points(chunk.path, headings.get(chunk.id, _NO_HEADINGS)) for chunk in found] for each in evidence]
+    named = np.array([each.is_named for each in found])
     links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in {each.path for each in found}}
-    return np.array(points), np.array([links[each.path] for each in found])
+    return _best(variants, len(found)) + EXACT_POINTS * named, np.array([links[each.path] for each in found])
 
 
 class _NameEvidence:
@@ -280,8 +274,7 @@ class _NameEvidence:
         points = self._of_pages.get(path)
         if points is None:
             points = self._of_pages[path] = self._of_page(path)
-        has_none = self._words.isdisjoint
-        if all(map(has_none, headings.in_chunk)) and all(map(has_none, headings.others)):
+        if self._words.isdisjoint(headings.all):
             return points
         share = max(map(self._share, headings.in_chunk), default=0.0)
         recall = self._recall(frozenset[str]().union(*headings.others))

@@ -323,11 +323,14 @@ class ExactIndex:
 
     def _chunks(self, rows: Rows) -> list[ChunkRef]:
         columns = self.columns
-        numbers = (column[rows].tolist() for column in (columns.ids, columns.pages, columns.ordinals, columns.words_only))
-        return [
-            ChunkRef(chunk, f"{WORDS_ONLY if words_only else ''}{vector.tobytes().hex()}", self.paths[page], ordinal)
-            for vector, chunk, page, ordinal, words_only in zip(columns.vectors[rows], *numbers, strict=True)
-        ]
+        pages = (self.paths[number] for number in columns.pages[rows].tolist())
+        vectors = columns.vectors[rows]
+        digits, width = vectors.tobytes().hex(), 2 * vectors.shape[1]
+        names = (digits[start : start + width] for start in range(0, len(digits), width))
+        words_only = columns.words_only[rows].tolist()
+        if any(words_only):
+            names = (WORDS_ONLY * each + name for each, name in zip(words_only, names, strict=True))
+        return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
 
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
         """Return the cosine similarity of each of the rows to a vector, as the catalog has them.

@@ -28,12 +28,14 @@ class HeadingWords(NamedTuple):
     """Those of the headings in the chunk."""
     others: tuple[frozenset[str], ...]
     """Those of all headings above it and in it but the page's title."""
+    all: frozenset[str]
 
     @classmethod
     def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
         """Return the words of headings in some language."""
-        others = [name_words(heading, language) for heading in (*section_path, *headings) if heading != title]
-        return cls(tuple([name_words(heading, language) for heading in headings]), tuple(others))
+        in_chunk = tuple([name_words(heading, language) for heading in headings])
+        others = tuple([name_words(heading, language) for heading in (*section_path, *headings) if heading != title])
+        return cls(in_chunk, others, frozenset[str]().union(*in_chunk, *others))
 
 
 class _Names(NamedTuple):

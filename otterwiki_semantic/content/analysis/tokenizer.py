@@ -212,7 +212,8 @@ class WordMatcher:
         """Yield where the matching words of a text stand, in order (start to before end)."""
         known = self._known
         spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
-        known.update((spelled, self._matches(spelled)) for spelled in set(spellings).difference(known))
+        for spelled in set(spellings).difference(known):
+            known[spelled] = self._matches(spelled)
         for place, spelled in enumerate(spellings):
             is_match = known[spelled]
             if is_match:

@@ -17,8 +17,9 @@ def test_the_ratio_shifts_the_weight_from_words_to_meaning() -> None:
 
 
 def test_a_page_is_credited_for_its_second_and_third_passage() -> None:
-    scores = [("a", 10.0), ("a", 8.0), ("a", 4.0), ("a", 2.0), ("b", 9.0), ("c", -3.0), ("c", -5.0)]
-    assert page_credits(scores) == {"a": pytest.approx(0.8 + 0.2), "b": 0.0, "c": 0.0}
+    pages, scores = np.array([0, 1, 0, 2, 0, 0, 2]), np.array([2.0, 9.0, 10.0, -3.0, 8.0, 4.0, -5.0])
+    of_first = pytest.approx(0.8 + 0.2)
+    assert page_credits(pages, scores).tolist() == [of_first, 0.0, of_first, 0.0, of_first, of_first, 0.0]
 
 
 @pytest.mark.parametrize(
