@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
 
 from otterwiki_semantic.core.records.status import Freshness
 
@@ -29,11 +28,6 @@ class SyncRecord(Struct, frozen=True):
     """Number of failures in a row with this error."""
     hint: str | None = None
     """What to do about the error."""
-    cure: str | None = None
-    """The same as `hint`, until 0.2."""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "cure", self.hint)
 
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
@@ -213,8 +207,3 @@ class WikiMap(Struct, frozen=True, omit_defaults=True):
     index: Freshness
     message: str | None = None
     """Only if there is no map, or an old one: why, and what to do."""
-    trouble: str | None = None
-    """The same as `message`, until 0.2."""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "trouble", self.message)
