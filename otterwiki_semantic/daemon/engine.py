@@ -16,7 +16,7 @@ from otterwiki_semantic.core.errors import CatalogError, SemanticError
 from otterwiki_semantic.core.records import FindingKind
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import Telemetry
-from otterwiki_semantic.daemon.asking import AnswerService
+from otterwiki_semantic.daemon.answer_service import AnswerService
 from otterwiki_semantic.daemon.health.duplicates import find_duplicates
 from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
 from otterwiki_semantic.daemon.health.mentions import find_mentions

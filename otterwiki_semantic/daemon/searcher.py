@@ -28,8 +28,7 @@ from otterwiki_semantic.search import (
     search_chunks,
     with_markdown,
 )
-from otterwiki_semantic.search.evaluation import RANKED_PAGES
-from otterwiki_semantic.search.judge import Ask
+from otterwiki_semantic.search.evaluation import RANKED_PAGES, Ask
 from otterwiki_semantic.storage import Generation
 
 _SEARCH_SLOTS = 2

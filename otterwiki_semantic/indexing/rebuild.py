@@ -30,7 +30,7 @@ from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.serving import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
-from otterwiki_semantic.indexing.syncing import SyncJob
+from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _RETRY_SECONDS = 600.0

@@ -24,6 +24,7 @@ from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
+from otterwiki_semantic.storage.keyword_index import Vocabulary as Vocabulary
 from otterwiki_semantic.storage.labels import LabelId as LabelId
 from otterwiki_semantic.storage.labels import LabelTable as LabelTable
 from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
@@ -39,4 +40,3 @@ from otterwiki_semantic.storage.vector_rows import Rows as Rows
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec
 from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
 from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore
-from otterwiki_semantic.storage.vocabulary import Vocabulary as Vocabulary

@@ -331,7 +331,7 @@ def test_a_search_that_fails_is_counted(index: IndexEngine) -> None:
 def test_no_figures_without_their_package(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("prometheus_client")]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "otterwiki_semantic.daemon.reports.prometheus")
+    monkeypatch.delitem(sys.modules, "otterwiki_semantic.daemon.reports.monitoring")
     index = IndexEngine(settings)
     index.start()
     try:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from otterwiki_semantic.core.durations import duration
+from otterwiki_semantic.core.humanize import duration
 
 
 class Progress(Struct, frozen=True):

@@ -21,8 +21,7 @@ from otterwiki_semantic.core.records import Problem, QualityRecord
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon.rollback import Rollbacks
 from otterwiki_semantic.indexing import IndexManager, QualityGate, Stopped, now
-from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint
-from otterwiki_semantic.search.judge import Run
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Run, answerable, fingerprint
 from otterwiki_semantic.storage import Generation
 
 MAX_RECORDS = 400

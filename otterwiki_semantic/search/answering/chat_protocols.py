@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from otterwiki_semantic.core.ollama_host import host_url
+from otterwiki_semantic.core.addresses import ollama_url
 
 MAX_ANSWER_TOKENS = 1_024
 _ANTHROPIC_VERSION = "2023-06-01"
@@ -67,7 +67,7 @@ class Ollama(ChatProtocol):
     path = "/api/chat"
 
     def __init__(self) -> None:
-        self.url = host_url(os.environ.get("OLLAMA_HOST", ""))
+        self.url = ollama_url(os.environ.get("OLLAMA_HOST", ""))
 
     def body(self, model: str, messages: Sequence[Message], window: int, options: Json) -> Json:
         own = {"num_ctx": window, "num_predict": MAX_ANSWER_TOKENS, "temperature": 0}

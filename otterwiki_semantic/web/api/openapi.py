@@ -1,16 +1,18 @@
-"""The OpenAPI document of the API. It is public: it says nothing about the wiki."""
+"""The OpenAPI document of the API, with JSON Schemas of requests. It is public: it says nothing about the wiki."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
+from otterwiki_semantic.core.records import Mode, QueryRequest
 from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
 from otterwiki_semantic.web.api.answers import ChromaStatus
-from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation
-from otterwiki_semantic.web.api.schemas import body_schema, query_parameters
+from otterwiki_semantic.web.api.examples import PARAMETERS
+from otterwiki_semantic.web.api.operation import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation
 from otterwiki_semantic.web.errors import (
     ERRORS,
     JSON_TYPE,
@@ -22,6 +24,73 @@ from otterwiki_semantic.web.errors import (
     error_facts,
 )
 from otterwiki_semantic.web.waiting import EVENTS_TYPE
+
+
+def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:
+    """Return the parameters of a record for a query string; if any are named, `only` those."""
+    return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
+
+
+def _in_query(each: Parameter) -> Schema:
+    is_joined = "enum" in each.values.get("items", {})
+    return {
+        "name": each.name,
+        "in": "query",
+        "required": each.is_required,
+        "description": each.help,
+        "schema": each.schema | ({"minItems": 1} if is_joined else {}),
+        **({"explode": False} if is_joined else {}),
+        **({"example": PARAMETERS[each.name]} if each.name in PARAMETERS else {}),
+    }
+
+
+def body_schema(record: type[Request]) -> Schema:
+    """Return the schema of a body with the parameters of a record. Null stands for a missing parameter."""
+    parameters = parameters_of(record)
+    names = {each.name for each in parameters}
+    return {
+        "type": "object",
+        "properties": {each.name: _in_body(each) for each in parameters},
+        "required": [each.name for each in parameters if each.is_required],
+        "additionalProperties": False,
+        **_conditions(names),
+    }
+
+
+def _conditions(names: Collection[str]) -> Schema:
+    """Return which parameters go together."""
+    either = _QUERY_OR_QUERIES if "queries" in names else {}
+    return {**_SEMANTIC_RATIO_NEEDS_HYBRID, **({"else": either} if either else {})} if "semantic_ratio" in names else {}
+
+
+_QUERY_OR_QUERIES: Schema = {
+    "if": {"properties": {"queries": {"type": "array"}}, "required": ["queries"]},
+    "then": {"properties": {"query": {"type": "null"}}},
+    "else": {"properties": {"query": {"type": "string"}}, "required": ["query"]},
+}
+
+
+_SEMANTIC_RATIO_NEEDS_HYBRID = {
+    "if": {
+        "properties": {"semantic_ratio": {"type": "number"}, "mode": {"enum": [Mode.SEMANTIC.value, Mode.KEYWORD.value]}},
+        "required": ["semantic_ratio", "mode"],
+    },
+    "then": False,
+}
+
+
+def _in_body(each: Parameter) -> Schema:
+    schema, described = each.schema, {"description": each.help}
+    if each.is_required:
+        return schema | described
+    if each.name == "queries":
+        query = body_schema(QueryRequest)
+        return schema | described | {"items": {"anyOf": [query["properties"]["query"], query]}}
+    if each.repeats:
+        return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
+    nullable: dict[str, Any] = schema | described | {"type": [schema["type"], "null"]}
+    return nullable | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})
+
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""

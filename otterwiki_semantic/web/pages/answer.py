@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension

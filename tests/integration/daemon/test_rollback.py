@@ -235,7 +235,7 @@ def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_ha
     wiki.reopen()
     eventually(lambda: wiki.serving.name != old and wiki.index.insight().quality[0].generation == wiki.serving.name)
     assert not wiki.index.must_reopen, "it is as good"
-    monkeypatch.setattr("otterwiki_semantic.search.judge.score", lambda judged, *_, **__: score(judged, []))
+    monkeypatch.setattr("otterwiki_semantic.search.evaluation.score", lambda judged, *_, **__: score(judged, []))
     evaluate_again(wiki, days=2)
     eventually(lambda: wiki.index.must_reopen)
     wiki.reopen()

@@ -15,7 +15,7 @@ import pytest
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ParameterError, RerankerError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings

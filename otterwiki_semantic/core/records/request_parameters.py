@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.filter_expression import FilterText
-from otterwiki_semantic.core.parameters import (
+from otterwiki_semantic.core.parameter_parsing import (
     Choice,
     FoldedText,
     Internal,
