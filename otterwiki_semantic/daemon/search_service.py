@@ -25,11 +25,12 @@ from otterwiki_semantic.core.records import (
     SearchContext,
     SearchOptions,
 )
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import Failure, SearchEvent, Telemetry
 from otterwiki_semantic.daemon.searcher import Searcher
 from otterwiki_semantic.daemon.serving_reader import ServingReader
-from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector
-from otterwiki_semantic.indexing import IndexManager, ModelStatus
+from otterwiki_semantic.embedding import Matrix, mean_vector
+from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.search import NO_RESULT, Query, RerankScores, SearchResult, Shortlist, with_excerpts
 from otterwiki_semantic.search.answering import find_lead
 from otterwiki_semantic.search.reranking import RerankStage
@@ -44,24 +45,22 @@ class SearchService:
 
     def __init__(
         self,
+        settings: Settings,
         manager: IndexManager,
         reader: ServingReader,
         searcher: Searcher,
-        model: ModelStatus,
-        queries: QueryEmbedder,
         reranking: RerankStage,
         telemetry: Telemetry,
-        fingerprint: str,
     ) -> None:
-        """`fingerprint` identifies the settings."""
         self._manager = manager
         self._reader = reader
         self._searcher = searcher
-        self._model = model
-        self._queries = queries
+        self._model = manager.model
+        self._queries = searcher.queries
         self._reranking = reranking
         self._telemetry = telemetry
-        self._fingerprint = fingerprint
+        self._fingerprint = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
+        """Identifies the settings."""
         self._batch_slot = Lock()
         """Held by a search for several queries, of which one takes place at a time: two would keep all others waiting."""
         self.observers: list[Callable[[SearchEvent], None]] = [telemetry.record_search]

@@ -13,6 +13,7 @@ from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError, RepositoryError
 from otterwiki_semantic.core.records import NO_URLS, PageUrls, SearchOptions
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.daemon.health.unanswered import Asked
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector
 from otterwiki_semantic.indexing import IndexRecipe
@@ -51,12 +52,11 @@ class Searcher:
         settings: Settings,
         repository: Repository,
         recipe: IndexRecipe,
-        queries: QueryEmbedder,
-        paragraphs: CachedEmbedder,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._recipe = recipe
-        self._queries = queries
-        self._paragraphs = paragraphs
+        self.queries = queries = QueryEmbedder(recipe.embedder, telemetry)
+        self.paragraphs = CachedEmbedder(recipe.embedder)
         self._repository = repository
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self.pinned = PinnedAnswers(queries.vector_of)
@@ -90,7 +90,7 @@ class Searcher:
         embedder, scale = self._recipe.embedder, self._recipe.scale(generation)
         pinned = self.pinned.paths(query, vector, generation, scale)
         embeds = options.needs_best_sentence and not embedder.asks_server  # a server would take too long
-        embed = self._paragraphs.embed if embeds else None
+        embed = self.paragraphs.embed if embeds else None
         asked = replace(query, pinned=pinned), vector, options, scale, rerank_scores or {}, urls, embed
         found = search_chunks(generation, *asked)
         return with_markdown(found, self._repository, generation.catalog, section_words) if options.markdown else found
@@ -101,7 +101,7 @@ class Searcher:
         It rests after each search, so as to use a fifth of one core at most, and embeds a query once for searches in a row.
         Its errors: `Stopped`; those of the model, of the catalog and of ChromaDB.
         """
-        embed = lru_cache(maxsize=1)(self._queries.embed)
+        embed = lru_cache(maxsize=1)(self.queries.embed)
 
         def ask(text: str, options: SearchOptions) -> SearchResult:
             start = time.thread_time()
@@ -115,7 +115,7 @@ class Searcher:
         """Ask a question in the background. Vectors are cached: a server is asked once for them."""
         query = self.parse(text, RANKED_PAGES, generation)
         texts = [each.text for each in query.all] if self._recipe.matches_vectors(generation) else []
-        vector = mean_vector(list(self._queries.submit(texts).values()))
+        vector = mean_vector(list(self.queries.submit(texts).values()))
         with self.slots, generation.catalog.snapshot():
             return Asked(vector, self.search(generation, query, lambda: vector, RANKED_PAGES))
 
@@ -124,7 +124,7 @@ class Searcher:
         generation.warm_up()
         try:
             words: Sequence[str] = generation.catalog.keywords.common_words(_WARM_UP_WORDS)
-            embed = None if self._recipe.embedder.asks_server else self._queries.embed
+            embed = None if self._recipe.embedder.asks_server else self.queries.embed
             for query in (" ".join(words), *words[:1]):  # a question, and a name
                 self._search_as_user(generation, query, SearchOptions(), embed)
         except Exception as error:  # noqa: BLE001 - the first search reports it

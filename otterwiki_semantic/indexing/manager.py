@@ -52,6 +52,7 @@ class IndexManager:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         """`interval` is the longest time between two syncs in seconds. For `recipe_of` see `PreviousIndex`."""
+        self.model, self.gate = model, gate
         recipe = model.recipe
         self._generations = generations
         self._recipe = recipe

@@ -306,7 +306,7 @@ def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(setting
         server.reply = saying(500, "oops")
         reranker = open_reranker(replace(settings, reranker="cohere:m", reranker_url=server.url, reranker_key=KEY))
         assert reranker is not None
-        vars(index._reranking).update(vars(RerankStage(reranker, index._queries._telemetry)))
+        vars(index._reranking).update(vars(RerankStage(reranker, index._searcher.queries._telemetry)))
         index._reranking.start()
         eventually(lambda: not index._reranking.is_loading)
         for _ in range(2):
@@ -331,7 +331,7 @@ def test_a_search_that_fails_is_counted(index: IndexEngine) -> None:
 def test_no_figures_without_their_package(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("prometheus_client")]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "otterwiki_semantic.daemon.reports.monitoring")
+    monkeypatch.delitem(sys.modules, "otterwiki_semantic.daemon.reports.prometheus")
     index = IndexEngine(settings)
     index.start()
     try:

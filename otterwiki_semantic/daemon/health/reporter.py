@@ -14,7 +14,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,13 @@ from otterwiki_semantic.core.records import (
     PlaceInPage,
 )
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon.health.survey import Checks, Slices, Survey
+from otterwiki_semantic.daemon.health.duplicates import find_duplicates
+from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
+from otterwiki_semantic.daemon.health.mentions import find_mentions
+from otterwiki_semantic.daemon.health.stale import find_stale
+from otterwiki_semantic.daemon.health.survey import Check, Slices, Survey
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.indexing import IndexManager, Stopped, now
-from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import Generation
 
 SLOT = "health"
@@ -56,6 +59,14 @@ _QUESTIONS = FindingKind.UNANSWERED
 
 State = tuple[str, str | None]
 """A generation and its revision."""
+
+_CHECKS = {
+    FindingKind.DUPLICATE: find_duplicates,
+    FindingKind.ORPHAN: find_orphans,
+    FindingKind.BROKEN_LINK: find_broken_links,
+    FindingKind.MENTION: find_mentions,
+    FindingKind.STALE: find_stale,
+}
 
 log = logging.getLogger(__name__)
 
@@ -79,16 +90,15 @@ class HealthReporter:
         self,
         settings: Settings,
         repository: Repository,
-        checks: Checks,
         manager: IndexManager,
         reader: ServingReader,
-        scale: Callable[[Generation], Scale],
+        find_questions: Check,
     ) -> None:
+        """`find_questions` finds the unanswered questions."""
         self._repository = repository
-        self._checks = checks
+        self._checks = {**_CHECKS, FindingKind.UNANSWERED: find_questions}
         self._manager = manager
         self._reader = reader
-        self._scale = scale
         self._keeps_searches = settings.search_log
         self._dismissals = Dismissals(settings.data_dir / "health.json")
         self._changed = threading.Condition()
@@ -135,7 +145,7 @@ class HealthReporter:
         survey = Survey(
             generation,
             self._repository,
-            self._scale(generation),
+            self._manager.model.recipe.scale(generation),
             Slices(self._manager.index.pause),
             self._dismissals.__contains__,
             self._dismissals.private_id,

@@ -1,7 +1,4 @@
-"""Monitoring: Prometheus metrics, which docs/monitoring.md explains, and a line in the log for each slow search.
-
-Recording a search takes a few microseconds. The state of the index is read only when the metrics are scraped.
-"""
+"""Monitoring: Prometheus metrics, and a line in the log for each slow search."""
 
 from __future__ import annotations
 
@@ -9,198 +6,15 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import datetime
-from enum import StrEnum
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
-from typing import TypeVar
-
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError
-from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, IndexStatus, Mode, QualityRecord, RebuildState
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, EmbeddingKind, Failure, IndexState, SearchEvent, Telemetry, logfmt
+from otterwiki_semantic.core.records import IndexStatus, QualityRecord
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, IndexState, SearchEvent, Telemetry, logfmt
 from otterwiki_semantic.indexing import IndexManager
-from otterwiki_semantic.search.reranking import NONE_CONFIGURED
-
-PREFIX = "otterwiki_semantic"
-_SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
-_WORK_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_SYNC_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
-
-Kind = TypeVar("Kind", bound=StrEnum)
-
-
-class Outcome(StrEnum):
-    """The outcome of a query."""
-
-    ANSWERED = "answered"
-    NOTHING_RELEVANT = "nothing_relevant"
-    DEGRADED = "degraded"
-
-
-class _Sync(StrEnum):
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    FAILED = "failed"
-
-
-def outcome(answer: Answer) -> Outcome:
-    """Return the outcome of a query; every answer is degraded until the first build is done.
-
-    An answer is not degraded because a reranker was asked for and none is configured.
-    """
-    if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
-        return Outcome.DEGRADED
-    return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
-
-
-class PrometheusTelemetry(Telemetry):
-    """Records metrics in a registry of its own. Every series exists from the start, at 0."""
-
-    def __init__(self) -> None:
-        # They would double the number of series; the start of the process is a metric of its own.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._registry = CollectorRegistry()
-        ProcessCollector(namespace=PREFIX, registry=self._registry)
-        about = "Time in which the index answered a query, without the web server and without waiting for a commit."
-        self._search_seconds = self._histograms("search_duration_seconds", about, "mode", Mode, _SEARCH_SECONDS)
-        self._outcomes = self._counters("searches", "Queries by their outcome.", "outcome", Outcome)
-        about = "Searches for words still being typed; not counted as queries."
-        self._drafts = Counter(f"{PREFIX}_draft_searches", about, registry=self._registry)
-        about = "Time of one call of the model: a query, or up to 64 passages."
-        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", EmbeddingKind, _WORK_SECONDS)
-        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", EmbeddingKind)
-        about = "Time of a sync that changed pages."
-        name = f"{PREFIX}_sync_duration_seconds"
-        self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
-        self._syncs = self._counters("syncs", "Comparisons with HEAD, by their outcome.", "outcome", _Sync)
-        self._errors = self._counters("errors", "What failed.", "kind", Failure)
-        self._equalled_at = time.monotonic()
-        """When the index was last known to equal HEAD, or was opened."""
-
-    def _counters(self, name: str, about: str, label: str, kinds: type[Kind]) -> dict[Kind, Counter]:
-        counter = Counter(f"{PREFIX}_{name}", about, [label], registry=self._registry)
-        return {kind: counter.labels(kind.value) for kind in kinds}
-
-    def _histograms(
-        self, name: str, about: str, label: str, kinds: type[Kind], buckets: Sequence[float]
-    ) -> dict[Kind, Histogram]:
-        histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
-        return {kind: histogram.labels(kind.value) for kind in kinds}
-
-    def record_search(self, search: SearchEvent) -> None:
-        if not search.counts:
-            self._drafts.inc(len(search.answers))
-            return
-        observed = self._search_seconds[search.options.mode]
-        for answer in search.answers:
-            observed.observe(search.seconds / len(search.answers))  # an equal share of the request
-            self._outcomes[outcome(answer)].inc()
-
-    @contextmanager
-    def record_embedding(self, kind: EmbeddingKind, texts: int) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        except Exception:
-            self.record_failure(Failure.MODEL)
-            raise
-        self._embedding_seconds[kind].observe(time.perf_counter() - start)
-        self._texts[kind].inc(texts)
-
-    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
-        self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
-        if has_changed:
-            self._sync_seconds.observe(seconds)
-
-    def record_up_to_date(self) -> None:
-        self._equalled_at = time.monotonic()
-
-    def record_failure(self, failure: Failure) -> None:
-        self._errors[failure].inc()
-        if failure is Failure.SYNC:
-            self._syncs[_Sync.FAILED].inc()
-
-    def render(self, state: IndexState) -> str:
-        if state.equals_head:
-            self.record_up_to_date()
-        behind = 0.0 if state.equals_head else time.monotonic() - self._equalled_at
-        return generate_latest(_Combined(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
-
-
-class _Combined(Collector):
-    """Recorded metrics, and those of the current state."""
-
-    def __init__(self, recorded: Collector, state: Sequence[Metric]) -> None:
-        self._recorded = recorded
-        self._state = state
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._recorded.collect()
-        yield from self._state
-
-
-def _families(state: IndexState) -> Iterator[Metric]:
-    status = state.status
-    yield InfoMetricFamily(
-        f"{PREFIX}_build", "Version and embedding model.", {"version": status.version, "model": status.model}
-    )
-    yield _gauge("pages", "Pages in the index.", status.pages)
-    yield _gauge("chunks", "Passages in the index.", status.chunks)
-    yield _gauge("vectors", "Vectors in the index.", status.vectors)
-    if status.chroma is not None:
-        yield from _chroma_families(status.chroma)
-    yield _gauge("pending_pages", "Pages whose content in HEAD is not indexed yet.", status.index.pending_pages)
-    yield _gauge("unfinished_pages", "Pages found by keywords only, because the model failed on them.", state.unfinished_pages)
-    if state.commits_behind is not None:
-        yield _gauge("behind_commits", "Commits of HEAD not indexed; counted up to 1,000.", state.commits_behind)
-    yield _counter("query_cache_hits", "Queries whose vectors were cached.", state.cache_hits)
-    yield _counter("query_cache_misses", "Queries that had to be embedded.", state.cache_misses)
-    if state.quality is not None:
-        yield from _quality(state.quality)
-    rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for its current state.", labels=["state"])
-    for each in RebuildState:
-        rebuild.add_metric([each.value], float(status.rebuild.state is each))
-    yield rebuild
-
-
-def _quality(last: QualityRecord) -> Iterator[Metric]:
-    yield _gauge("quality_queries", "Judged queries of the last evaluation.", last.queries)
-    yield _gauge("quality_recall_at_10_ratio", "Share of the relevant pages among the first 10.", last.recall_at_10)
-    if last.semantic_recall_at_10 is not None:
-        about = "Share of the relevant pages among the first 10 by meaning alone."
-        yield _gauge("quality_semantic_recall_at_10_ratio", about, last.semantic_recall_at_10)
-    yield _gauge("quality_precision_at_10_ratio", "Share of relevant pages in the first 10.", last.precision_at_10)
-    yield _gauge("quality_mean_reciprocal_rank", "Mean of 1 / rank of the first relevant page.", last.mrr)
-    yield _gauge("quality_zero_result_ratio", "Share of judged queries without any result.", last.zero_result_rate)
-    finished = datetime.fromisoformat(last.finished).timestamp()
-    yield _gauge("quality_last_evaluation_timestamp_seconds", "When judged queries were last asked (Unix time).", finished)
-
-
-def _chroma_families(fill: ChromaFill) -> Iterator[Metric]:
-    about = "Vectors in the ChromaDB collection, as counted after the last write."
-    yield _gauge("chroma_vectors", about, math.nan if fill.count is None else fill.count)
-    yield _gauge("chroma_pending_vectors", "Vectors that the ChromaDB collection lacks.", fill.pending)
-    yield _gauge("chroma_outdated_vectors", "Vectors with outdated metadata in the ChromaDB collection.", fill.outdated)
-    yield _gauge("chroma_up", "Whether ChromaDB can be used.", float(fill.state is not ChromaState.RESTING))
-
-
-def _behind_seconds(seconds: float) -> Metric:
-    return _gauge("behind_seconds", "Seconds since the index was last known to equal HEAD; 0 while it does.", seconds)
-
-
-def _gauge(name: str, about: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", about, value)
-
-
-def _counter(name: str, about: str, value: float) -> Metric:
-    return CounterMetricFamily(f"{PREFIX}_{name}", about, value)
-
 
 _MOST_BEHIND = 1_000
 
@@ -237,7 +51,7 @@ class Monitoring:
 def _telemetry() -> Telemetry:
     """Return a Prometheus recorder, or a no-op if prometheus-client is not installed."""
     try:
-        from otterwiki_semantic.daemon.reports.monitoring import PrometheusTelemetry
+        from otterwiki_semantic.daemon.reports.prometheus import PrometheusTelemetry
     except ImportError:
         return NO_TELEMETRY
     return PrometheusTelemetry()

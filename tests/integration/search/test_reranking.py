@@ -341,13 +341,13 @@ def test_queries_are_embedded_once_although_a_reranked_search_asks_twice(
     index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[str] = []
-    submit = index._queries.submit
+    submit = index._searcher.queries.submit
 
     def counted(queries: Iterable[str]) -> dict[str, Future[Matrix]]:
         submitted.extend(asked := list(queries))
         return submit(asked)
 
-    monkeypatch.setattr(index._queries, "submit", counted)
+    monkeypatch.setattr(index._searcher.queries, "submit", counted)
     assert search(index, "where does water come from").reranker
     assert (len(server.requests), submitted) == (1, ["where does water come from"])
 
