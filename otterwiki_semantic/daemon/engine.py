@@ -20,8 +20,7 @@ from otterwiki_semantic.daemon.page_service import PageService
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.rollback import RollbackFile, Rollbacks
-from otterwiki_semantic.daemon.search_service import SearchService
-from otterwiki_semantic.daemon.searcher import Searcher
+from otterwiki_semantic.daemon.search_service import Searcher, SearchService
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.embedding import open_embedder

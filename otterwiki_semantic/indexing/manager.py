@@ -55,7 +55,6 @@ class IndexManager:
         self.model, self.gate = model, gate
         recipe = model.recipe
         self._generations = generations
-        self._recipe = recipe
         self._interval = interval
         self.index = index = ServingIndex(repository)
         self.scheduler = scheduler = Scheduler()
@@ -166,20 +165,20 @@ class IndexManager:
         if generation is not None and not self._can_serve(generation):
             generation.close()
             return None
-        if generation is not None and self._recipe.matches(generation):
+        if generation is not None and self.model.recipe.matches(generation):
             self._generations.refresh_settings(generation)
         if generation is None or generation.catalog.meta("commit") is not None:
             self.previous.remove_others(generation)
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:
-        if self._recipe.matches(generation):
+        if self.model.recipe.matches(generation):
             return True
         if not generation.catalog.is_current and generation.catalog.exclude != self.index.exclude:
             log.warning("the index is of another version and has other pages than SEMANTIC_EXCLUDE leaves; it is built again")
             return False
         try:
-            query, scale = query_in_languages(_ANY_QUERY, generation.languages), self._recipe.scale(generation)
+            query, scale = query_in_languages(_ANY_QUERY, generation.languages), self.model.recipe.scale(generation)
             with generation.catalog.snapshot():
                 search_chunks(generation, query, lambda: None, SearchOptions(), scale)
             return generation.catalog.meta("commit") is not None

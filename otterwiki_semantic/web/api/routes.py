@@ -28,9 +28,8 @@ from otterwiki_semantic.web.api.answers import (
     compatible,
     with_fields,
 )
-from otterwiki_semantic.web.api.examples import ANSWER, ANSWERS, BODIES
-from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
-from otterwiki_semantic.web.api.operation import OPERATIONS, Access, Operation, View, answer, check_size
+from otterwiki_semantic.web.api.openapi import ANSWER, ANSWERS, BODIES, METRICS_TYPE, openapi_document
+from otterwiki_semantic.web.api.operations import OPERATIONS, Access, Operation, View, answer, check_size
 from otterwiki_semantic.web.auth import asker, may_see_queries
 from otterwiki_semantic.web.errors import REQUEST_ID_HEADER, error_answer, handle_errors, json_response, request_id
 from otterwiki_semantic.web.extension import extension

@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 
 from otterwiki_semantic.core.records import Hit
 from otterwiki_semantic.daemon import IndexClient
-from otterwiki_semantic.web.api.operation import IGNORED_PARAMETERS
+from otterwiki_semantic.web.api.operations import IGNORED_PARAMETERS
 from otterwiki_semantic.web.pages.layout import page_urls
 from tests.support.live_wiki import KEY, eventually
 
