@@ -1,4 +1,4 @@
-"""Command-line options, generated from `core.parameters`."""
+"""Command-line options, generated from `core.parameter_parsing`."""
 
 from __future__ import annotations
 

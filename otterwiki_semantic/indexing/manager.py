@@ -17,12 +17,12 @@ from otterwiki_semantic.core.records import RebuildStatus, SearchOptions
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.indexing.mirror_job import MirrorJob
 from otterwiki_semantic.indexing.page_loader import PageLoader
-from otterwiki_semantic.indexing.previous import PreviousIndex
+from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.promotion import QualityGate
 from otterwiki_semantic.indexing.rebuild import Builder, RebuildJob, RebuildTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
 from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.search import query_in_languages, search_chunks

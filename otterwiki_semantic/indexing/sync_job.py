@@ -23,7 +23,7 @@ from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
 from otterwiki_semantic.indexing.promotion import PACE
 from otterwiki_semantic.indexing.recipe import ModelStatus
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
 from otterwiki_semantic.storage import Generation, GenerationStore
 

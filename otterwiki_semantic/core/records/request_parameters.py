@@ -1,4 +1,4 @@
-"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameters`."""
+"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameter_parsing`."""
 
 from __future__ import annotations
 

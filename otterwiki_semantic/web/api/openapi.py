@@ -11,6 +11,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.records import Answer, Freshness, Hit, Mode, QueryRequest, TotalHits
 from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
+from otterwiki_semantic.web.answer_stream import EVENTS_TYPE
 from otterwiki_semantic.web.api.answers import ChromaStatus
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation
 from otterwiki_semantic.web.errors import (
@@ -23,7 +24,6 @@ from otterwiki_semantic.web.errors import (
     ProblemDetails,
     error_facts,
 )
-from otterwiki_semantic.web.waiting import EVENTS_TYPE
 
 _COMMIT = "dbf15600c1d24b0e9c1a5f7d3e8b2a4f6c9d0e1b"
 _FIELDS = ("path", "title", "url", "score")

@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
-from otterwiki_semantic.embedding.queries import QueryEmbedder
+from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
 from otterwiki_semantic.embedding.vectors import embed_passages
