@@ -5,6 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+_OLLAMA_PORT = 11434
+
 
 def is_loopback_address(address: str) -> bool:
     """Whether an IP address is a loopback address; False for a host name."""
@@ -36,15 +38,12 @@ def is_on_this_machine(url: str) -> bool:
     return is_loopback_host(host) or host.endswith(".localhost")
 
 
-_PORT = 11434
-
-
 def ollama_url(host: str) -> str:
     """Return the URL that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty."""
     scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
     place, slash, path = rest.partition("/")
     name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
     if not colon:
-        name, port = place, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _PORT)
+        name, port = place, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _OLLAMA_PORT)
     name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
     return f"{scheme if separator else 'http'}://{name}:{port}{slash}{path}"

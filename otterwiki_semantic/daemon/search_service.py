@@ -66,6 +66,9 @@ _WARM_UP_WORDS = 8
 
 Embed = Callable[[tuple[str, ...]], Matrix]
 
+Pending = list[list[Future[Matrix]]]
+"""Of each query, the vectors of its variants, which are being embedded; empty if none are needed."""
+
 log = logging.getLogger(__name__)
 
 
@@ -162,10 +165,6 @@ class Searcher:
         vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
         with self.slots, generation.catalog.snapshot():
             return self.search(generation, query, lambda: vector, options)
-
-
-Pending = list[list[Future[Matrix]]]
-"""Of each query, the vectors of its variants, which are being embedded; empty if none are needed."""
 
 
 class SearchService:

@@ -19,6 +19,11 @@ from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
+WORDS_ONLY = "-"
+"""What the ids of chunks that are never embedded begin with, and no vector's does."""
+RECIPE = 1
+"""Raised whenever chunks' vectors are computed differently from the model's."""
+
 
 def embed_long_texts(texts: Sequence[str], fits: Callable[[str], bool], embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
     """Return the unit vectors of texts (len(texts) x dimension).
@@ -83,12 +88,6 @@ def unit_vectors(answer: Any, count: int, model: str) -> Matrix:
         raise ModelError(f"{model} answered a vector of zeros only")
     unit: Matrix = (matrix / lengths).astype(np.float32)
     return unit
-
-
-WORDS_ONLY = "-"
-"""What the ids of chunks that are never embedded begin with, and no vector's does."""
-RECIPE = 1
-"""Raised whenever chunks' vectors are computed differently from the model's."""
 
 
 def vector_fingerprint(embedder: Embedder, heading_weight: float) -> str:

@@ -27,7 +27,18 @@ from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
 from otterwiki_semantic.storage import Generation, GenerationStore
 
-_KEPT = 20
+_KEPT_SYNCS = 20
+
+_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
+_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
+"""When pages that the model failed on are tried again."""
+_MAX_RETRY_UNREACHABLE_SECONDS = 300.0
+"""The same for a model whose server cannot be reached: pages are not to blame."""
+_WAKE_COOLDOWN_SECONDS = 1.0
+"""How long after a sync that failed waiting searches do not ask for another one."""
+_MEASURED_CHUNKS = 100
+"""The chunks of a sync from which on its pace is recorded."""
+log = logging.getLogger(__name__)
 
 
 class SyncHistory:
@@ -37,7 +48,7 @@ class SyncHistory:
         self._indexer = indexer
         self._commit = commit
         self._telemetry = telemetry
-        self._records: deque[SyncRecord] = deque(maxlen=_KEPT)
+        self._records: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
 
     def newest_first(self) -> tuple[SyncRecord, ...]:
         """Return the records."""
@@ -80,19 +91,6 @@ def log_sync(generation: Generation, seconds: float, changed: int) -> None:
     commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
     facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
     log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)
-
-
-_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
-_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
-"""When pages that the model failed on are tried again."""
-_MAX_RETRY_UNREACHABLE_SECONDS = 300.0
-"""The same for a model whose server cannot be reached: pages are not to blame."""
-_WAKE_COOLDOWN_SECONDS = 1.0
-"""How long after a sync that failed waiting searches do not ask for another one."""
-_MEASURED_CHUNKS = 100
-"""The chunks of a sync from which on its pace is recorded."""
-
-log = logging.getLogger(__name__)
 
 
 class SyncJob:

@@ -44,6 +44,15 @@ from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, MAX_MAX_TOKENS, MI
 from otterwiki_semantic.mcp.errors import tool_errors
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
+Tool = Callable[..., Awaitable[ToolResponse]]
+_MaxTokens = Annotated[int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Size of the answer")]
+_BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKENS, annotation=_MaxTokens)
+_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+_JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
+_ARGUMENTS = {"q": "query", "tag": "tags"}
+"""What agents call parameters that are short in URLs."""
+_LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
+
 
 class _SearchRequest(SearchRequest, frozen=True):
     """A question or several, and how to search."""
@@ -174,16 +183,6 @@ def _add_lists(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) 
     async def index_status(max_tokens: int) -> StatusAnswer:
         """Return the state of the search index, if answers lack something that should be there."""
         return status_answer(await wiki.status(), max_tokens)
-
-
-Tool = Callable[..., Awaitable[ToolResponse]]
-_MaxTokens = Annotated[int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Size of the answer")]
-_BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKENS, annotation=_MaxTokens)
-_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
-_JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
-_ARGUMENTS = {"q": "query", "tag": "tags"}
-"""What agents call parameters that are short in URLs."""
-_LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
 
 
 def with_parameters(

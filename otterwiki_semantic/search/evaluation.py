@@ -66,6 +66,19 @@ Metrics = dict[str, float]
 QuestionMetrics = dict[str, float | None]
 """The metrics of one question, or their means over several, by name."""
 
+Ask = Callable[[str, SearchOptions], SearchResult]
+"""Searches an index for a query."""
+Run = dict[str, Any]
+"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …], "asked": […]}``: the figures of one ranking.
+
+A row has `degraded` if its answer was. `asked` has for every query, judged or not, its first ten `pages`, its latency `ms`, and
+whether a result was `relevant`. With questions: ``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …}, …]}``.
+"""
+JUDGEMENTS = ("query", "kind", "page", "section", "answer")
+"""What a question's row repeats of its entry in the query file."""
+_FIRST_PAGES = 10
+_MAX_LOSS = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
@@ -332,20 +345,6 @@ def read_json(path: Path) -> Any:
         raise ParameterError(f"{path} is ambiguous: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{path} is not JSON: {error}") from error
-
-
-Ask = Callable[[str, SearchOptions], SearchResult]
-"""Searches an index for a query."""
-Run = dict[str, Any]
-"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …], "asked": […]}``: the figures of one ranking.
-
-A row has `degraded` if its answer was. `asked` has for every query, judged or not, its first ten `pages`, its latency `ms`, and
-whether a result was `relevant`. With questions: ``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …}, …]}``.
-"""
-JUDGEMENTS = ("query", "kind", "page", "section", "answer")
-"""What a question's row repeats of its entry in the query file."""
-_FIRST_PAGES = 10
-_MAX_LOSS = 0.1
 
 
 class Figures(NamedTuple):

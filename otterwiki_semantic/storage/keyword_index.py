@@ -21,6 +21,15 @@ _SHORTEST = 4
 _SEPARATOR = " "
 
 
+_TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
+"""What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
+_MAX_NAMED = 50
+_MAX_CACHED_FREQUENCIES = 20_000
+_COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
+"""A word in so many chunks is counted again only after so many seconds for each of them: 50 times what counting takes."""
+_GROWTH = 4
+
+
 class Vocabulary:
     """Words of a catalog by first letter and length; not of a catalog of an earlier version. Errors: those of `SqliteFile`.
 
@@ -71,15 +80,6 @@ class Vocabulary:
 
     def _of(self, letter: str, length: int) -> list[str]:
         return self._words.get((letter, length), "").split()
-
-
-_TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
-"""What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
-_MAX_NAMED = 50
-_MAX_CACHED_FREQUENCIES = 20_000
-_COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
-"""A word in so many chunks is counted again only after so many seconds for each of them: 50 times what counting takes."""
-_GROWTH = 4
 
 
 class KeywordIndex:

@@ -40,6 +40,10 @@ _CAST_ROWS = 256
 """Rows that NumPy converts at a time, so that they stay in the processor's cache."""
 
 
+ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
+"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
+
+
 class Block(NamedTuple):
     """Some vectors. Each is its codes times its scale; zeros stand for one that is not there."""
 
@@ -213,10 +217,6 @@ def largest(values: Floats, count: int) -> npt.NDArray[np.intp]:
     # At least `count` values are as large as so many of the groups' maxima: only these are worth sorting.
     near = np.flatnonzero(values >= np.partition(maxima, -count)[-count])
     return near[np.argpartition(values[near], -count)[-count:]]
-
-
-ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
-"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
 
 
 class StoredRows:

@@ -9,3 +9,4 @@ from otterwiki_semantic.core.records.pages import *
 from otterwiki_semantic.core.records.request_parameters import *
 from otterwiki_semantic.core.records.search import *
 from otterwiki_semantic.core.records.status import *
+from otterwiki_semantic.core.records.wiki_map import *

@@ -68,6 +68,9 @@ _CHECKS = {
     FindingKind.STALE: find_stale,
 }
 
+_MAX_DISMISSED = 10_000
+"""The oldest are forgotten beyond this number."""
+
 log = logging.getLogger(__name__)
 
 
@@ -237,10 +240,6 @@ def _addressed(finding: Finding, urls: PageUrls) -> Finding:
 
 def _state_of(generation: Generation) -> State:
     return generation.name, generation.catalog.meta("revision")
-
-
-_MAX_DISMISSED = 10_000
-"""The oldest are forgotten beyond this number."""
 
 
 class _Stored(Struct, frozen=True):

@@ -39,6 +39,9 @@ _EXACT = 3
 _NEAREST = 3
 _BATCH_ROWS = 1_000
 
+_NAME_WORDS = 3
+_LEAST_NAME_LETTERS = 3
+
 
 def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Places, list[str | None]]:
     """Return for each vector its position, and the name of its group of vectors near in meaning.
@@ -119,10 +122,6 @@ def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
     return found
 
 
-_WORDS = 3
-_LEAST_LETTERS = 3
-
-
 def group_names(groups: Sequence[Sequence[str]]) -> list[str]:
     """Return a name for each group of titles: its most typical words by c-TF-IDF (Grootendorst, BERTopic, 2022)."""
     words = [[word for title in titles for word in dict(_words(title)).items()] for titles in groups]
@@ -134,7 +133,7 @@ def group_names(groups: Sequence[Sequence[str]]) -> list[str]:
     for number, found in enumerate(words, 1):
         counts = Counter(key for key, _ in found)
         weight = {key: count * math.log(1 + average / spelled[key].total()) for key, count in counts.items() if key in spelled}
-        best = sorted(weight, key=lambda key: (-weight[key], key))[:_WORDS]
+        best = sorted(weight, key=lambda key: (-weight[key], key))[:_NAME_WORDS]
         shown = (spelled.pop(key).most_common(1)[0][0] for key in best)  # no other name has these words
         names.append(", ".join(shown) or f"group {number}")
     return names
@@ -144,5 +143,5 @@ def _words(title: str) -> Iterator[tuple[str, str]]:
     """Yield the words of a title that mean something: their stems, and as they are spelled."""
     for part in name_parts(title):
         word = title[part.start : part.end]
-        if len(word) >= _LEAST_LETTERS and not word.isdigit() and fold(word) not in function_words(ENGLISH):
+        if len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and fold(word) not in function_words(ENGLISH):
             yield stem(fold(word), ENGLISH), word

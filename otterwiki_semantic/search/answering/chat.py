@@ -22,6 +22,25 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 Json = Mapping[str, Any]
 
+_CONNECT_SECONDS = 5.0
+_MAX_BYTES = 4 << 20
+_RETRY_SECONDS = 1.0
+_POLL_SECONDS = 0.1
+_LONGEST_PAUSE = 10.0
+_MAX_SHOWN = 60
+_TOOL = "asked for a tool instead of answering"
+_ENDINGS = {
+    "length": "reached its longest answer",
+    "max_tokens": "reached its longest answer",
+    "model_context_window_exceeded": "reached the end of its window",
+    "content_filter": "was stopped by the provider's filter",
+    "refusal": "refused to answer",
+    "tool_calls": _TOOL,
+    "tool_use": _TOOL,
+    "function_call": _TOOL,
+}
+_THOUGHTS = ("<think>", "<thinking>", "<reasoning>")
+
 
 class Message(NamedTuple):
     """A part of a conversation with a model."""
@@ -147,26 +166,6 @@ class Anthropic(ChatProtocol):
 
 PROTOCOLS: dict[str, type[ChatProtocol]] = {"ollama": Ollama, "openai": OpenAI, "anthropic": Anthropic}
 """By the name of the provider in `SEMANTIC_ANSWERS`."""
-
-
-_CONNECT_SECONDS = 5.0
-_MAX_BYTES = 4 << 20
-_RETRY_SECONDS = 1.0
-_POLL_SECONDS = 0.1
-_LONGEST_PAUSE = 10.0
-_MAX_SHOWN = 60
-_TOOL = "asked for a tool instead of answering"
-_ENDINGS = {
-    "length": "reached its longest answer",
-    "max_tokens": "reached its longest answer",
-    "model_context_window_exceeded": "reached the end of its window",
-    "content_filter": "was stopped by the provider's filter",
-    "refusal": "refused to answer",
-    "tool_calls": _TOOL,
-    "tool_use": _TOOL,
-    "function_call": _TOOL,
-}
-_THOUGHTS = ("<think>", "<thinking>", "<reasoning>")
 
 
 def open_chat_model(settings: Settings) -> ChatModel | None:
