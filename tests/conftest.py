@@ -50,7 +50,7 @@ def impatience() -> Iterator[None]:
     With SEMANTIC_VECTOR_SEARCH=chroma, as in `make test-chroma`, they also search in it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("otterwiki_semantic.indexing.mirroring._QUIET_SECONDS", 0.1)
+        patch.setattr("otterwiki_semantic.indexing.mirror_job._QUIET_SECONDS", 0.1)
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
             patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
         yield

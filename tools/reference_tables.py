@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.core import records
-from otterwiki_semantic.core.parameters import Parameter, parameters_of
+from otterwiki_semantic.core.parameter_parsing import Parameter, parameters_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 _TABLE = re.compile(r"(<!-- parameters of (\w+)(?: without (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -18,7 +18,7 @@ from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.embedding.passages import embed_passages
+from otterwiki_semantic.embedding.vectors import embed_passages
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generation import GenerationStore

@@ -23,7 +23,7 @@ from itertools import accumulate, count
 
 from benchmarks.support.options import Options
 from benchmarks.support.report import Figure
-from otterwiki_semantic.embedding.queries import CACHE_SIZE
+from otterwiki_semantic.embedding.query_embedder import CACHE_SIZE
 
 _SEARCHES = 40_000
 _WARM_UP = 10_000

@@ -11,7 +11,7 @@ import click
 from otterwiki_semantic.cli.common import IndexPlace, index_options, print_json
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import url_option, urls_of
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer
 from otterwiki_semantic.daemon import progress_of
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, indexed, print_json
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import Finding, FindingKind, HealthReport, HealthRequest, HealthState, PlaceInPage
 from otterwiki_semantic.daemon import IndexService
 

@@ -31,9 +31,9 @@ from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
-from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.humanize import count
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import Highlight, IndexStatus, RebuildState, SearchOptions, query_text
 
 _NAME = "otterwiki-semantic"

@@ -1,4 +1,4 @@
-"""Command-line options, generated from `core.parameters`."""
+"""Command-line options, generated from `core.parameter_parsing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from otterwiki_semantic.core.parameters import Parameter, Request, parameters_of
+from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.serialization import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from otterwiki_semantic.cli.common import NO_COMMIT, wiki_config
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import NO_URLS, Answer, Hit, PageUrls
 
 CROP_WORDS = 50

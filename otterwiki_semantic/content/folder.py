@@ -12,9 +12,9 @@ from itertools import groupby
 from pathlib import Path, PurePath
 
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import locked, make_private
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import Notation
 
 _GIT_DIRECTORY = "folder.git"

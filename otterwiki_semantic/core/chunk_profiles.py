@@ -38,7 +38,7 @@ class Profile:
     overlap: int = 35
     """The most that a chunk repeats of the previous one."""
     heading_weight: float = 0.2
-    """The heading path's share in a chunk's vector: see `embedding.passages`."""
+    """The heading path's share in a chunk's vector: see `embedding.vectors`."""
     unit: SizeUnit = SizeUnit.WORDS
     boundaries: tuple[int, ...] = (_EVERY_LEVEL,)
     """Heading levels to divide a page at: always at the first, at the next ones what is still too large for one chunk.

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import FoldedText, Text, Timestamp, parse_value
+from otterwiki_semantic.core.parameter_parsing import FoldedText, Text, Timestamp, parse_value
 
 MAX_CHARACTERS = 2_000
 MAX_CONDITIONS = 50

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from otterwiki_semantic.core.loopback import is_on_this_machine
+from otterwiki_semantic.core.addresses import is_on_this_machine
 
 if TYPE_CHECKING:
     import httpx

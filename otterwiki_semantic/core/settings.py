@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from otterwiki_semantic.core.addresses import is_on_this_machine
 from otterwiki_semantic.core.chunk_profiles import AUTO, EXAMPLE, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 from otterwiki_semantic.core.legacy_names import PAGES, REMOVED, LegacySettings, from_legacy_variables
-from otterwiki_semantic.core.loopback import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"

@@ -1,11 +1,18 @@
-"""The calls of an index, implemented by the engine in the daemon and by the client in other processes."""
+"""The calls of an index, implemented by the engine in the daemon and by the client in other processes.
+
+`progress_of` and `whole_answer` follow an answer that is being written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
-from otterwiki_semantic.core.parameters import TypedText
+from msgspec import structs
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.parameter_parsing import TypedText
 from otterwiki_semantic.core.records import (
     NO_CONTEXT,
     NO_URLS,
@@ -16,6 +23,7 @@ from otterwiki_semantic.core.records import (
     DismissalRequest,
     DraftLinks,
     DraftRequest,
+    GroundedAnswer,
     HealthReport,
     HealthRequest,
     IndexStatus,
@@ -145,3 +153,37 @@ class IndexService(Protocol):
     def notify(self) -> None:
         """Report that the repository may have changed; returns at once and never raises."""
         ...
+
+
+def progress_of(
+    index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
+) -> Generator[AskProgress]:
+    """Yield what is new of an answer, at least once a second, last all of it. If the caller stops, the answer is cancelled.
+
+    It is also cancelled when the reader `has_enough`: then the last is what was written until then, with that reason.
+    Errors: those of the index.
+    """
+    answer, is_done = started.result, False
+    assert answer is not None
+    try:
+        while not is_done:
+            if reason := has_enough():
+                yield AskProgress(started.id, result=structs.replace(answer, message=reason), done=True)
+                return
+            progress = index.ask_progress(started.id, len(answer.answer))
+            answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
+            is_done = progress.done
+            yield progress
+    finally:
+        if not is_done:
+            with suppress(SemanticError):
+                index.cancel_ask(started.id)
+
+
+def whole_answer(
+    index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
+) -> GroundedAnswer:
+    """Wait for the end of an answer, or until the reader `has_enough`, and return it. Errors: those of the index."""
+    *_, last = progress_of(index, started, has_enough)
+    assert last.result is not None
+    return last.result

@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import (
     RevisionNotFoundError,
     SemanticError,
 )
-from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
+from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS
 from otterwiki_semantic.core.records import NO_URLS, PageHistory, PageLinks, PageRequest, PageUrls, PageView
 from otterwiki_semantic.core.settings import EXCLUDE
 from otterwiki_semantic.core.worker_process import WorkerProcess

@@ -25,11 +25,11 @@ from otterwiki_semantic.core.records import (
     SuggestRequest,
     WikiMap,
 )
-from otterwiki_semantic.core.settings import EXCLUDE
+from otterwiki_semantic.core.settings import EXCLUDE, Settings
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import CachedEmbedder
-from otterwiki_semantic.indexing import IndexManager, ModelStatus
+from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.search import (
     find_mentions,
     inspect_page,
@@ -45,20 +45,13 @@ from otterwiki_semantic.storage import Generation
 class PageService:
     """Answers the calls of `IndexService` about pages."""
 
-    def __init__(
-        self,
-        manager: IndexManager,
-        reader: ServingReader,
-        model: ModelStatus,
-        paragraphs: CachedEmbedder,
-        wiki_map: WikiMapBuilder | None,
-    ) -> None:
+    def __init__(self, settings: Settings, manager: IndexManager, reader: ServingReader, paragraphs: CachedEmbedder) -> None:
         self._manager = manager
         self._reader = reader
-        self._model = model
-        self._recipe = model.recipe
+        self._model = manager.model
+        self._recipe = manager.model.recipe
         self._paragraphs = paragraphs
-        self._map = wiki_map
+        self.map_builder = WikiMapBuilder(settings.data_dir / "map.json", manager) if "map" in settings.pages else None
 
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
         def suggested(generation: Generation) -> Suggestions:
@@ -140,6 +133,6 @@ class PageService:
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
         def mapped(generation: Generation | None) -> WikiMap:
             index = self._reader.freshness(generation)
-            return self._map.answer(generation, index, urls) if self._map else switched_off(index)
+            return self.map_builder.answer(generation, index, urls) if self.map_builder else switched_off(index)
 
         return self._reader.ask(mapped) or mapped(None)

@@ -22,7 +22,7 @@ from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Answer, ReindexStarted, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import SearchEvent
-from otterwiki_semantic.indexing import IndexManager, ModelStatus
+from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.storage import Generation
 
 _WATCHED_ANSWERS = 200
@@ -95,6 +95,7 @@ class Rollbacks:
     def __init__(self, manager: IndexManager, file: RollbackFile) -> None:
         self._manager = manager
         self._file = file
+        self.watch = SwapWatch(manager, self)
         self.is_done = False
         """Whether the index is to be opened again, with other settings."""
 
@@ -131,9 +132,8 @@ class SwapWatch:
     If half as many again are degraded, the index is rolled back.
     """
 
-    def __init__(self, manager: IndexManager, model: ModelStatus, rollbacks: Rollbacks) -> None:
+    def __init__(self, manager: IndexManager, rollbacks: Rollbacks) -> None:
         self._manager = manager
-        self._model = model
         self._rollbacks = rollbacks
         self._lock = threading.Lock()
         self._generation = ""
@@ -144,7 +144,7 @@ class SwapWatch:
         generation, previous = self._manager.serving, self._manager.previous.generation
         if generation is None or not search.counts or any(answer.index.progress for answer in search.answers):
             return
-        if self._model.why_keywords_only(generation) is None:
+        if self._manager.model.why_keywords_only(generation) is None:
             self._record(generation, previous, search.answers)
 
     def _record(self, generation: Generation, previous: Generation | None, answers: Sequence[Answer]) -> None:

@@ -11,7 +11,7 @@ from otterwiki_semantic.core.records import NO_URLS, Freshness, IndexStatus, Pag
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.embedding import QueryEmbedder
-from otterwiki_semantic.indexing import IndexManager, ModelStatus, QualityGate
+from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
@@ -27,8 +27,6 @@ class StatusReport:
     def __init__(
         self,
         manager: IndexManager,
-        model: ModelStatus,
-        gate: QualityGate,
         queries: QueryEmbedder,
         reranking: RerankStage,
         insights: Insights,
@@ -36,9 +34,8 @@ class StatusReport:
         monitoring: Monitoring,
     ) -> None:
         self._manager = manager
-        self._model = model
-        self._recipe = model.recipe
-        self._gate = gate
+        self._model = manager.model
+        self._recipe = manager.model.recipe
         self._queries = queries
         self._reranking = reranking
         self._insights = insights
@@ -108,7 +105,7 @@ class StatusReport:
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
             found += [generation.mirror.error, generation.mirror.publication_error, unbuilt]
         try:
-            self._gate.read_queries()
+            self._manager.gate.read_queries()
         except ParameterError as error:
             found.append(error)
         found += [self._queries.last_failure, self._reranking.error]

@@ -8,4 +8,3 @@ from otterwiki_semantic.indexing.promotion import estimate as estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe as IndexRecipe
 from otterwiki_semantic.indexing.recipe import ModelStatus as ModelStatus
 from otterwiki_semantic.indexing.sync import Stopped as Stopped
-from otterwiki_semantic.indexing.sync_history import SyncHistory as SyncHistory

@@ -15,16 +15,16 @@ from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
 from otterwiki_semantic.core.records import RebuildStatus, SearchOptions
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
-from otterwiki_semantic.indexing.mirroring import MirrorJob
+from otterwiki_semantic.indexing.mirror_job import MirrorJob
 from otterwiki_semantic.indexing.page_loader import PageLoader
-from otterwiki_semantic.indexing.previous import PreviousIndex
+from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.promotion import QualityGate
 from otterwiki_semantic.indexing.rebuild import Builder, RebuildJob, RebuildTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
-from otterwiki_semantic.indexing.syncing import SyncJob
+from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.search import query_in_languages, search_chunks
 from otterwiki_semantic.storage import Generation, GenerationStore
 
@@ -52,9 +52,9 @@ class IndexManager:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         """`interval` is the longest time between two syncs in seconds. For `recipe_of` see `PreviousIndex`."""
+        self.model, self.gate = model, gate
         recipe = model.recipe
         self._generations = generations
-        self._recipe = recipe
         self._interval = interval
         self.index = index = ServingIndex(repository)
         self.scheduler = scheduler = Scheduler()
@@ -165,20 +165,20 @@ class IndexManager:
         if generation is not None and not self._can_serve(generation):
             generation.close()
             return None
-        if generation is not None and self._recipe.matches(generation):
+        if generation is not None and self.model.recipe.matches(generation):
             self._generations.refresh_settings(generation)
         if generation is None or generation.catalog.meta("commit") is not None:
             self.previous.remove_others(generation)
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:
-        if self._recipe.matches(generation):
+        if self.model.recipe.matches(generation):
             return True
         if not generation.catalog.is_current and generation.catalog.exclude != self.index.exclude:
             log.warning("the index is of another version and has other pages than SEMANTIC_EXCLUDE leaves; it is built again")
             return False
         try:
-            query, scale = query_in_languages(_ANY_QUERY, generation.languages), self._recipe.scale(generation)
+            query, scale = query_in_languages(_ANY_QUERY, generation.languages), self.model.recipe.scale(generation)
             with generation.catalog.snapshot():
                 search_chunks(generation, query, lambda: None, SearchOptions(), scale)
             return generation.catalog.meta("commit") is not None

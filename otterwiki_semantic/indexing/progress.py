@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from otterwiki_semantic.content import PageFile
-from otterwiki_semantic.core.durations import duration
+from otterwiki_semantic.core.humanize import duration
 from otterwiki_semantic.core.records import Progress
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 

@@ -17,8 +17,18 @@ from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Estimate, Mode
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.search.evaluation import RANKED_PAGES, RECALL, JudgedQuery, answerable, fingerprint
-from otterwiki_semantic.search.judge import Ask, Figures, Run, fall, judge
+from otterwiki_semantic.search.evaluation import (
+    RANKED_PAGES,
+    RECALL,
+    Ask,
+    Figures,
+    JudgedQuery,
+    Run,
+    answerable,
+    fall,
+    fingerprint,
+    judge,
+)
 from otterwiki_semantic.storage import Generation
 
 _BYTES_PER_CHUNK = 18_000

@@ -23,14 +23,14 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
-from otterwiki_semantic.indexing.previous import PreviousIndex
+from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced
 from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, check_quality, estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
-from otterwiki_semantic.indexing.syncing import SyncJob
+from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _RETRY_SECONDS = 600.0

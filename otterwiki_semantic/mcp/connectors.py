@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import Field
 
 from otterwiki_semantic.content.markdown import truncate_markdown
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.mcp.backend import Json, WikiBackend
 from otterwiki_semantic.mcp.errors import tool_errors
 from otterwiki_semantic.mcp.tools import reading_notes

@@ -10,8 +10,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from otterwiki_semantic.core.addresses import is_loopback_host
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.mcp.oauth import OAuthSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

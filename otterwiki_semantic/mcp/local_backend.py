@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
-from otterwiki_semantic.core.parameters import page_path, parse_parameters
+from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Answer,
     AskRequest,

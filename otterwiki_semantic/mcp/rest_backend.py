@@ -9,9 +9,9 @@ from urllib.parse import quote, urljoin
 
 import anyio.to_thread
 
+from otterwiki_semantic.core.addresses import is_http_url
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.http import InvalidUrlError, JsonClient, JsonResponse, ProviderError, ProviderTimeoutError
-from otterwiki_semantic.core.loopback import is_http_url
 from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.mcp.backend import BackendError, Json

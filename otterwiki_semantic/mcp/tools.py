@@ -1,15 +1,19 @@
-"""The read-only tools."""
+"""The read-only tools. Their arguments are generated from request records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from inspect import Parameter as Argument
+from inspect import Signature
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_type_hints
 
 from mcp.server.mcpserver import MCPServer
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, ToolAnnotations
 from msgspec import Meta
+from pydantic import Field
 
-from otterwiki_semantic.core.parameters import Request, Text, Timestamp
+from otterwiki_semantic.core.parameter_parsing import Parameter, Request, Text, Timestamp, parameters_of
 from otterwiki_semantic.core.records import (
     FindingKind,
     HistoryRequest,
@@ -19,7 +23,9 @@ from otterwiki_semantic.core.records import (
     ReadRequest,
     RelatedRequest,
     SearchRequest,
+    numbered_sources,
 )
+from otterwiki_semantic.mcp.answers.base import ToolResponse
 from otterwiki_semantic.mcp.answers.lists import (
     HistoryAnswer,
     OrphansAnswer,
@@ -33,9 +39,19 @@ from otterwiki_semantic.mcp.answers.lists import (
 from otterwiki_semantic.mcp.answers.page import NoteAnswer, SectionsAnswer, note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import SearchAnswer, search_answer
 from otterwiki_semantic.mcp.answers.status import StatusAnswer, status_answer
-from otterwiki_semantic.mcp.backend import WikiBackend
-from otterwiki_semantic.mcp.budget import SEARCH_MAX_TOKENS
-from otterwiki_semantic.mcp.parameters import Tool, with_parameters
+from otterwiki_semantic.mcp.backend import Json, WikiBackend
+from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, MAX_MAX_TOKENS, MIN_MAX_TOKENS, SEARCH_MAX_TOKENS
+from otterwiki_semantic.mcp.errors import tool_errors
+from otterwiki_semantic.mcp.untrusted_text import Markers
+
+Tool = Callable[..., Awaitable[ToolResponse]]
+_MaxTokens = Annotated[int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Size of the answer")]
+_BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKENS, annotation=_MaxTokens)
+_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+_JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
+_ARGUMENTS = {"q": "query", "tag": "tags"}
+"""What agents call parameters that are short in URLs."""
+_LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
 
 
 class _SearchRequest(SearchRequest, frozen=True):
@@ -167,3 +183,85 @@ def _add_lists(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) 
     async def index_status(max_tokens: int) -> StatusAnswer:
         """Return the state of the search index, if answers lack something that should be there."""
         return status_answer(await wiki.status(), max_tokens)
+
+
+def with_parameters(
+    tool: Tool, record: type[Request] | None, without: Collection[str] = (), defaults: Mapping[str, Any] = _NO_DEFAULTS
+) -> Callable[..., Awaitable[CallToolResult]]:
+    """Return a tool as the SDK registers it: its arguments are the parameters of a record and ``max_tokens``.
+
+    The tool receives them by their names in the REST API. `without` names fields to leave out, `defaults` has others than those
+    of the record.
+    """
+    chosen = [each for each in parameters_of(record) if each.name not in without] if record else []
+
+    async def call(*, max_tokens: int, **arguments: Any) -> CallToolResult:
+        with tool_errors():
+            answer = await tool(max_tokens=max_tokens, **{each.name: arguments[_argument_name(each)] for each in chosen})
+            return answer.result()
+
+    result = Annotated[CallToolResult, get_type_hints(tool)["return"]]
+    arguments = [*map(_argument, chosen), _BUDGET]
+    changed = [each.replace(default=defaults.get(each.name, each.default)) for each in arguments]
+    call.__signature__ = Signature(changed, return_annotation=result)  # type: ignore[attr-defined]
+    call.__name__, call.__doc__ = tool.__name__, tool.__doc__
+    return call
+
+
+def _argument(parameter: Parameter) -> Argument:
+    schema = parameter.values
+    kind: Any = Literal[tuple(schema["enum"])] if "enum" in schema else _JSON_TYPES[schema["type"]]
+    facts = {_LIMITS[name]: limit for name, limit in schema.items() if name in _LIMITS and _is_checked_here(schema, name)}
+    default = Argument.empty if parameter.is_required else parameter.schema.get("default")
+    wanted: Any = kind if parameter.is_required or default is not None else kind | None
+    annotation: Any = Annotated[wanted, Field(description=parameter.help, **facts)]
+    return Argument(_argument_name(parameter), Argument.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _argument_name(parameter: Parameter) -> str:
+    return _ARGUMENTS.get(parameter.name, parameter.name)
+
+
+def _is_checked_here(schema: Mapping[str, Any], limit: str) -> bool:
+    """Whether a limit is worth its tokens in the schema: the length of one line of text is not."""
+    return "pattern" not in schema or (limit == "maxLength" and "x00" not in schema["pattern"])
+
+
+class AskAnswer(ToolResponse):
+    """The wiki's answer to a question."""
+
+    sentences: list[str] = Field(description="Each with the numbers of its sources; one that they do not support is marked")
+    sources: list[str] = Field(description="Address or path, and section, by number")
+    notice: str | None = Field(default=None, description="Why there is no answer, or only a part")
+
+    def lines(self, markers: Markers) -> list[str]:
+        shown = [self.notice] if self.notice else []
+        shown += [markers.wrap("\n".join(self.sentences), list="answer")] if self.sentences else []
+        return [*shown, markers.wrap("\n".join(self.sources), list="sources")] if self.sources else shown
+
+
+def add_asking(server: MCPServer[None], wiki: WikiBackend) -> None:
+    """Add `answer_question`."""
+
+    async def answer_question(question: Annotated[str, Field(description="A question")]) -> CallToolResult:
+        """Let the wiki answer a question itself, with a source for each sentence; semantic_search returns passages instead."""
+        with tool_errors():
+            return _answer(await wiki.ask(question)).result()
+
+    server.add_tool(answer_question, title="Answer a question", annotations=reading_notes("Answer a question"))
+
+
+def _answer(body: Json) -> AskAnswer:
+    numbers = numbered_sources([sentence["sources"] for sentence in body["answer"]], len(body["sources"]))
+    sources = [f"[{number}] {_named(body['sources'][place])}" for place, number in numbers.items()]
+    sentences = [_sentence(sentence, numbers) for sentence in body["answer"]]
+    return AskAnswer(sentences=sentences, sources=sources, notice=body.get("message"))
+
+
+def _named(source: Json) -> str:
+    return f"{source.get('url') or source['path']} ({source['breadcrumb']})"
+
+
+def _sentence(sentence: Json, numbers: dict[int, int]) -> str:
+    marks = "".join(f"[{numbers[place]}]" for place in sentence["sources"])
+    return f"{sentence['text']} {marks}".rstrip() + ("" if sentence["supported"] else " (not confirmed by its source)")

@@ -3,15 +3,15 @@
 `pipeline` is the whole way of a query; `evaluation` and `judge`, which measure rankings, are imported by their own names.
 """
 
-from otterwiki_semantic.search.draft import find_mentions as find_mentions
-from otterwiki_semantic.search.draft import likely_duplicates as likely_duplicates
-from otterwiki_semantic.search.draft import pages_about as pages_about
-from otterwiki_semantic.search.excerpts import with_excerpts as with_excerpts
-from otterwiki_semantic.search.excerpts import with_markdown as with_markdown
 from otterwiki_semantic.search.expansion import SynonymPage as SynonymPage
 from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
+from otterwiki_semantic.search.highlighting import with_excerpts as with_excerpts
+from otterwiki_semantic.search.highlighting import with_markdown as with_markdown
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
+from otterwiki_semantic.search.link_suggestions import find_mentions as find_mentions
+from otterwiki_semantic.search.link_suggestions import likely_duplicates as likely_duplicates
+from otterwiki_semantic.search.link_suggestions import pages_about as pages_about
 from otterwiki_semantic.search.pinned import PinnedAnswers as PinnedAnswers
 from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT
 from otterwiki_semantic.search.pipeline import RerankScores as RerankScores

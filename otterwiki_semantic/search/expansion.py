@@ -1,8 +1,8 @@
-"""What is asked besides a query as it was typed: the same in other languages, with corrected words and with synonyms.
+"""Query expansion: a query is also asked in other languages, with its spelling corrected, and with synonyms.
 
-A word that stands nowhere is corrected from the words of the wiki itself. Synonyms come from one of the wiki's pages, where
-each line is a group: ``pto, annual leave, vacation`` holds equal words; after ``pto => annual leave, vacation`` the first is
-also asked as the others, but not the other way round. List markers are allowed; other lines and code are no groups.
+Synonyms come from one of the wiki's pages, where each line is a group: ``pto, annual leave, vacation`` holds equal words; after
+``pto => annual leave, vacation`` the first is also asked as the others, but not the other way round. List markers are allowed;
+other lines and code are no groups.
 """
 
 from __future__ import annotations
@@ -12,22 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from rapidfuzz.distance import OSA
-from rapidfuzz.process import extract
-
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.analysis import Word, words
+from otterwiki_semantic.content.analysis import words
 from otterwiki_semantic.core.records import Correction, SearchOptions
-from otterwiki_semantic.embedding import is_common_word
 from otterwiki_semantic.search.query import Query, free_text, parse_query
-from otterwiki_semantic.storage import KeywordIndex, Vocabulary
+from otterwiki_semantic.search.spelling import corrected
+from otterwiki_semantic.storage import KeywordIndex
 
-_ONE_ERROR, _TWO_ERRORS = 5, 9
-"""The least numbers of letters of a word that may have one error and two."""
-_MAX_NEAREST = 50
-_MAX_LETTERS = 64
-_MAX_CORRECTED = 8
-"""The number of unknown words of a query that are compared with those of the wiki: text in another language has many."""
 _MAX_BYTES = 1_000_000
 _MAX_GROUPS, _MAX_TERMS = 5_000, 50
 _LONGEST_TERM = 6
@@ -63,65 +54,6 @@ def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool)
         distinct.setdefault((parsed.name, parsed.parts, parsed.wholes), parsed)
     query, *variants = distinct.values()
     return replace(query, variants=tuple(variants))
-
-
-def corrected(
-    text: str, keywords: KeywordIndex, languages: Sequence[str], *, is_draft: bool = False
-) -> tuple[str, tuple[Correction, ...]]:
-    """Return a query with its misspelled words corrected, and the corrections, in order.
-
-    An error is a missing, additional, other or transposed letter (Damerau, 1964); a word of at least five letters may have
-    one, of at least nine letters two. A wrong first letter, which is rare, counts as two. Common English words, phrases,
-    exclusions, identifiers and the word that is still being typed are unchanged.
-    """
-    typed = list(_plain_words(text, is_draft=is_draft))
-    stems = [_stems(text[start + word.start : start + word.end], languages) for start, word in typed]
-    counts = keywords.frequencies([each for of_word in stems for each in of_word])
-    corrections = []
-    unknown = [
-        (start, word)
-        for (start, word), of_word in zip(typed, stems, strict=True)
-        if not (any(counts[each] for each in of_word) or is_common_word(word.exact[0]))
-    ]
-    for start, word in reversed(unknown[:_MAX_CORRECTED]):
-        spelled = word.exact[0]
-        if nearest := _nearest(spelled, keywords.vocabulary):
-            text = text[: start + word.start] + nearest + text[start + word.end :]
-            corrections.append(Correction(spelled, nearest))
-    return text, tuple(dict.fromkeys(reversed(corrections)))
-
-
-def _stems(word: str, languages: Sequence[str]) -> list[str]:
-    return [stem for language in languages for each in words(word, language) for stem in each.parts]
-
-
-def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
-    """Yield the words that may be corrected, each with the place of what it is counted from."""
-    for start, part in free_text(text):
-        for word in words(part):
-            spelled = part[word.start : word.end]
-            is_plain = spelled.isalpha() and len(word.exact) == 1 and not (spelled.isupper() or word.is_unigram)
-            is_finished = not is_draft or start + word.end < len(text)
-            if is_plain and is_finished and len(word.exact[0]) >= _ONE_ERROR:
-                yield start, word
-
-
-def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
-    """Return the word of the wiki with the fewest errors, among equals that on most pages; None if all have too many."""
-    may_have_two = len(word) >= _TWO_ERRORS
-    errors = 1 + may_have_two
-    known = vocabulary.beginning(word[0], len(word) - errors, len(word) + errors)
-    found = extract(word, known, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
-    distances = {each: distance for each, distance, _ in found}
-    pages = vocabulary.pages(distances)
-    if not pages and may_have_two:
-        pages = vocabulary.pages(_with_another_beginning(word, vocabulary.first_letters(_MAX_LETTERS)))
-    return min(pages, key=lambda each: (distances.get(each, 1), -pages[each], each), default=None)
-
-
-def _with_another_beginning(word: str, letters: Iterable[str]) -> set[str]:
-    """Return what a word with a wrong, missing, additional or transposed first letter may be."""
-    return {word[1:], word[1] + word[0] + word[2:], *(letter + rest for letter in letters for rest in (word, word[1:]))}
 
 
 def with_synonyms(text: str, synonyms: Synonyms) -> tuple[str, ...]:

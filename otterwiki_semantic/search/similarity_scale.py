@@ -74,7 +74,7 @@ def _noted(generation: Generation) -> list[float]:
 def find_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> Scale | None:
     """Compare headings and passages of other pages, evenly spread over the wiki; None if there are too few of them.
 
-    For `heading_weight` see `embedding.passages`. Errors: the models', the catalog's.
+    For `heading_weight` see `embedding.vectors`. Errors: the models', the catalog's.
     """
     with generation.catalog.snapshot():
         reader = generation.catalog.reader

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
-from otterwiki_semantic.storage.stored_rows import ReadVectors, StoredRows
-from otterwiki_semantic.storage.vector_rows import Floats, Rows, VectorRows, largest
+from otterwiki_semantic.storage.vector_rows import Floats, ReadVectors, Rows, StoredRows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
 """One truth value for each row."""

@@ -1,9 +1,11 @@
-"""The keyword index of a catalog: BM25 scores, frequencies of words, and names of pages and sections."""
+"""The keyword index of a catalog: BM25 scores, frequencies of words, names of pages and sections, and the words as spelled."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,7 +15,11 @@ from otterwiki_semantic.storage.posting_lists import PostingLists, WordSets
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_rows import Rows
-from otterwiki_semantic.storage.vocabulary import Vocabulary
+
+_SHORTEST = 4
+"""Shorter words correct nothing."""
+_SEPARATOR = " "
+
 
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
@@ -22,6 +28,58 @@ _MAX_CACHED_FREQUENCIES = 20_000
 _COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
 """A word in so many chunks is counted again only after so many seconds for each of them: 50 times what counting takes."""
 _GROWTH = 4
+
+
+class Vocabulary:
+    """Words of a catalog by first letter and length; not of a catalog of an earlier version. Errors: those of `SqliteFile`.
+
+    The words of each letter and length are one text: 250,000 words take 3 MB. Words of deleted pages stay in memory; `pages`
+    returns which words the wiki has.
+    """
+
+    def __init__(self, database: SqliteFile) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._revision, self._last_number = -1, 0
+        self._words: dict[tuple[str, int], str] = {}
+
+    def refresh(self) -> None:
+        """Read the words that were added since the last call."""
+        revision = read_revision(self._database)
+        if revision == self._revision:
+            return
+        statement = (
+            f"SELECT MAX(number), substr(word, 1, 1), length(word), group_concat(word, '{_SEPARATOR}') FROM words"
+            f" WHERE number > ? AND length(word) >= {_SHORTEST} GROUP BY 2, 3"
+        )
+        with self._lock:
+            rows = self._database.select(statement, self._last_number)
+            for number, letter, length, words in rows:
+                known = self._of(letter, length)  # a word that only one page has is new each time that page is saved
+                self._words[letter, length] = _SEPARATOR.join(dict.fromkeys((*known, *words.split(_SEPARATOR))))
+                self._last_number = max(self._last_number, number)
+            self._revision = revision
+
+    def beginning(self, letter: str, shortest: int, longest: int) -> list[str]:
+        """Return the words with this first letter and so many letters."""
+        self.refresh()
+        return [word for length in range(shortest, longest + 1) for word in self._of(letter, length)]
+
+    def first_letters(self, count: int) -> list[str]:
+        """Return the letters that most words begin with."""
+        self.refresh()
+        sizes = Counter[str]()
+        for (letter, _), words in tuple(self._words.items()):
+            sizes[letter] += len(words)
+        return [letter for letter, _ in sizes.most_common(count)]
+
+    def pages(self, words: Iterable[str]) -> dict[str, int]:
+        """Return the number of pages that have each of these words, without words that are on no page."""
+        rows = self._database.select(f"SELECT word, pages FROM words WHERE word {IN_LIST}", list(words))
+        return {row["word"]: row["pages"] for row in rows}
+
+    def _of(self, letter: str, length: int) -> list[str]:
+        return self._words.get((letter, length), "").split()
 
 
 class KeywordIndex:

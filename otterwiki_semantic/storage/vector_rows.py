@@ -1,12 +1,13 @@
-"""Vectors in memory, one a row: as float32, or as int8 with a scale each, a quarter of the size and faster to compare.
+"""Vectors as rows: in memory as float32, or as int8 with a scale each, which is smaller and faster; or in the catalog.
 
-Rows are kept in blocks, so that the states of an index can share them.
+Rows in memory are kept in blocks, so that the states of an index can share them. Rows in the catalog are read each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.storage.schema import decode_vectors
 
 try:
     import simsimd
@@ -36,6 +38,10 @@ _GROUP = 64
 """Values of which only the largest is looked at first."""
 _CAST_ROWS = 256
 """Rows that NumPy converts at a time, so that they stay in the processor's cache."""
+
+
+ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
+"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
 
 
 class Block(NamedTuple):
@@ -211,3 +217,50 @@ def largest(values: Floats, count: int) -> npt.NDArray[np.intp]:
     # At least `count` values are as large as so many of the groups' maxima: only these are worth sorting.
     near = np.flatnonzero(values >= np.partition(maxima, -count)[-count])
     return near[np.argpartition(values[near], -count)[-count:]]
+
+
+class StoredRows:
+    """The vectors of an index as the catalog has them now; zeros for those that it no longer has."""
+
+    is_exact = True
+    """Whether vectors are as they were stored."""
+
+    def __init__(self, ids: npt.NDArray[np.uint8], places: npt.NDArray[np.int32], read: ReadVectors) -> None:
+        """`ids` and `places` are those of the vectors: rows x 16, and one a row; the place is 0 where there is none."""
+        self._ids = ids
+        self._places = places
+        self._read = read
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of a vector; 0 if there is none."""
+        return int(self.find(np.flatnonzero(self._places)[:1])[1].shape[1])
+
+    def find(self, rows: npt.NDArray[np.intp]) -> tuple[list[int], Matrix]:
+        """Return which of the rows have a vector, by their positions among them, and these vectors."""
+        places = self._places[rows].tolist()
+        stored = self._read(places)
+        ids = [each.tobytes().hex() for each in self._ids[rows]]
+        found = [number for number, place in enumerate(places) if place in stored and stored[place][0] == ids[number]]
+        return found, decode_vectors([stored[places[number]][1] for number in found])
+
+    def vectors(self, rows: npt.NDArray[np.intp]) -> Matrix:
+        """Return the vectors of rows, in this order."""
+        found, vectors = self.find(rows)
+        if len(found) == len(rows):
+            return vectors
+        matrix = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        if found:
+            matrix[found] = vectors
+        return matrix
+
+    def compare(self, vector: Matrix, rows: Rows) -> Floats:
+        """Return the cosine similarity of each of the rows to a vector."""
+        parts = [block @ vector for _, block in self.each_block(rows)]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
+
+    def each_block(self, rows: Rows) -> Iterator[tuple[slice, Matrix]]:
+        """Yield the vectors of the rows in parts, and the places that they have among the rows."""
+        for start in range(0, len(rows), BLOCK):
+            part = slice(start, start + BLOCK)
+            yield part, self.vectors(rows[part])

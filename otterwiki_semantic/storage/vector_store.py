@@ -83,7 +83,10 @@ class VectorStore(ABC):
         with self._collection("store vectors") as collection:
             for part in _in_parts(vectors):
                 embeddings = np.stack([vector.embedding for vector in part])
-                collection.upsert([vector.id for vector in part], embeddings, **self._contents(part))
+                contents: dict[str, Any] = {}
+                if self.spec.has_documents:
+                    contents = {"metadatas": self._metadata(part), "documents": [each.document for each in part]}
+                collection.upsert([vector.id for vector in part], embeddings, **contents)
 
     def update(self, vectors: Sequence[StoredVector]) -> None:
         """Replace the metadata of vectors; unknown ids are ignored. The graph of the vectors stays as it is.
@@ -93,11 +96,6 @@ class VectorStore(ABC):
         with self._collection("store metadata") as collection:
             for part in _in_parts(vectors):
                 collection.update([vector.id for vector in part], metadatas=self._metadata(part))
-
-    def _contents(self, vectors: Sequence[StoredVector]) -> dict[str, Any]:
-        if not self.spec.has_documents:
-            return {}
-        return {"metadatas": self._metadata(vectors), "documents": [each.document for each in vectors]}
 
     def _metadata(self, vectors: Sequence[StoredVector]) -> Any:
         if self.takes_lists:

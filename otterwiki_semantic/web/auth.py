@@ -11,7 +11,7 @@ from flask import current_app, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 
-from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_host
+from otterwiki_semantic.core.addresses import is_loopback_address, is_loopback_host
 from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.web.errors import ApiError

@@ -25,7 +25,7 @@ from werkzeug.routing import RequestRedirect
 from otterwiki_semantic.content.pages import append_after, count_occurrences, normalize_newlines, saved_text, unified_diff
 from otterwiki_semantic.core.errors import PageChangedError, PageExcludedError, PageNotFoundError, ParameterError, SemanticError
 from otterwiki_semantic.core.files import locked, make_private
-from otterwiki_semantic.core.parameters import page_path
+from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import (
     EditRequest,
     Mode,

@@ -17,7 +17,7 @@ from random import Random
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
+from otterwiki_semantic.core.parameter_parsing import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import Answer, Filters, Fusion, Hit, Mode, SearchOptions
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings

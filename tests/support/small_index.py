@@ -8,7 +8,7 @@ import numpy as np
 
 from otterwiki_semantic.core.records import Chunk, LastChange, Page
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.passages import vector_id, words_only_id
+from otterwiki_semantic.embedding.vectors import vector_id, words_only_id
 from otterwiki_semantic.storage import Generation, StoredVector
 
 DIMENSION = 64

@@ -306,7 +306,7 @@ def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(setting
         server.reply = saying(500, "oops")
         reranker = open_reranker(replace(settings, reranker="cohere:m", reranker_url=server.url, reranker_key=KEY))
         assert reranker is not None
-        vars(index._reranking).update(vars(RerankStage(reranker, index._queries._telemetry)))
+        vars(index._reranking).update(vars(RerankStage(reranker, index._searcher.queries._telemetry)))
         index._reranking.start()
         eventually(lambda: not index._reranking.is_loading)
         for _ in range(2):

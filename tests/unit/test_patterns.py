@@ -23,9 +23,9 @@ _MADE_IN_FUNCTIONS = {
     "content.markdown.otterwiki:_prefixed_blocks": "parsing runs in a process with limits",
     "core.settings:parse": "reads a setting",
     "core.settings:_database": "reads a setting",
-    "search.answering.support:_stands_in": "a name or number, escaped",
-    "search.answering.vocabulary:_language": "tested in test_support.py",
-    "search.answering.vocabulary:_whole_words": "tested in test_support.py",
+    "search.answering.grounding:_stands_in": "a name or number, escaped",
+    "search.answering.languages:_language": "tested in test_grounding.py",
+    "search.answering.languages:_whole_words": "tested in test_grounding.py",
 }
 """Expressions that depend on more than their module, and why they need no test."""
 _FOUND = {

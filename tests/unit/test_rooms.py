@@ -14,7 +14,6 @@ PUBLIC_MODULES = {
     "daemon.engine",  # the heavy half, for the daemon itself and for a command that builds an index of its own
     "embedding.chroma_function",  # needs ChromaDB
     "search.evaluation",  # not a part of searching
-    "search.judge",  # nor is this
 }
 """Modules outside of `core` that other rooms import by their own names."""
 

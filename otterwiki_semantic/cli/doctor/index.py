@@ -12,7 +12,6 @@ from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     IndexUnavailableError,
@@ -22,6 +21,7 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.files import try_lock
 from otterwiki_semantic.core.hints import problem as status_problem
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import ChromaFill, ChromaState, IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, settings_fingerprint

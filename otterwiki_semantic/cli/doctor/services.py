@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.cli.doctor.environment import installed_version
+from otterwiki_semantic.core.addresses import is_http_url
 from otterwiki_semantic.core.errors import (
     ChatModelError,
     ModelError,
@@ -23,7 +24,6 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.hints import problem as problem_of
 from otterwiki_semantic.core.http import JsonClient, JsonResponse, ProviderError
-from otterwiki_semantic.core.loopback import is_http_url
 from otterwiki_semantic.core.settings import BUNDLED, Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
 

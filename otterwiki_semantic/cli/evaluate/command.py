@@ -43,8 +43,7 @@ from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
 from otterwiki_semantic.core.settings import SETTINGS
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, read_query_file
-from otterwiki_semantic.search.judge import Run
+from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, Run, read_query_file
 
 _RANKED = 20
 _POLL_SECONDS = 0.1

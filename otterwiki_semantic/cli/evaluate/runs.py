@@ -13,14 +13,17 @@ from otterwiki_semantic.core.records import SearchContext, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import (
+    JUDGEMENTS,
     LOSSES,
     QUESTION_LOSSES,
     QUESTION_METRICS,
     JudgedQuery,
+    Run,
     difference,
+    judge,
+    overlap,
     read_json,
 )
-from otterwiki_semantic.search.judge import JUDGEMENTS, Run, judge, overlap
 
 SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
 _WARM_UP = 3

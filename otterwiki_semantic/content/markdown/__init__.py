@@ -1,6 +1,5 @@
 """Parse markdown as the wiki does: sections, headings with their anchors, plain text, links, front matter."""
 
-from otterwiki_semantic.content.markdown.front_matter import json_safe as json_safe
 from otterwiki_semantic.content.markdown.parser import parse_markdown as parse_markdown
 from otterwiki_semantic.content.markdown.parser import parse_plain_text as parse_plain_text
 from otterwiki_semantic.content.markdown.parser import parse_seconds as parse_seconds

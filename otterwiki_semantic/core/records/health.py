@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from otterwiki_semantic.core.parameters import Choice
+from otterwiki_semantic.core.parameter_parsing import Choice
 from otterwiki_semantic.core.records.status import Freshness
 
 

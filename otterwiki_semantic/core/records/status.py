@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, force_setattr
+from msgspec.structs import asdict
 
-from otterwiki_semantic.core.durations import duration
+from otterwiki_semantic.core.humanize import duration
 
 
 class Progress(Struct, frozen=True):
@@ -88,14 +88,6 @@ class Problem(Struct, frozen=True):
     """What is wrong."""
     hint: str
     """What to do, or what happens automatically."""
-    trouble: str = ""
-    """The same as `message`, until 0.2."""
-    cure: str = ""
-    """The same as `hint`, until 0.2."""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "trouble", self.message)
-        force_setattr(self, "cure", self.hint)
 
 
 class ChromaState(StrEnum):
@@ -136,15 +128,10 @@ class RebuildStatus(Progress, frozen=True, kw_only=True):
     error: str | None = None
     hint: str | None = None
     """What to do about the error, if it failed."""
-    cure: str | None = None
-    """The same as `hint`, until 0.2."""
     estimate: Estimate | None = None
     recall: Recall | None = None
     copies: bool = False
     """Whether it copies what has not changed."""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "cure", self.hint)
 
 
 class ReindexStatus(RebuildStatus, frozen=True, kw_only=True):

@@ -2,22 +2,29 @@
 
 A report on 10,000 pages takes seconds of a processor, which nobody needs who does not look at it. So nothing is made before
 somebody asks; then it is made in the background, and who asks waits only a moment for it.
+
+Dismissed findings are in a file of the data directory, which survives every rebuild.
 """
 
 from __future__ import annotations
 
+import hmac
+import json
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.pages import page_key
 from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.errors import FindingNotFoundError
+from otterwiki_semantic.core.errors import DismissalError, FindingNotFoundError
+from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import (
     NO_URLS,
     DismissalAnswer,
@@ -32,11 +39,13 @@ from otterwiki_semantic.core.records import (
     PlaceInPage,
 )
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon.health.dismissals import Dismissals
-from otterwiki_semantic.daemon.health.survey import Checks, Slices, Survey
+from otterwiki_semantic.daemon.health.duplicates import find_duplicates
+from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
+from otterwiki_semantic.daemon.health.mentions import find_mentions
+from otterwiki_semantic.daemon.health.stale import find_stale
+from otterwiki_semantic.daemon.health.survey import Check, Slices, Survey
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.indexing import IndexManager, Stopped, now
-from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import Generation
 
 SLOT = "health"
@@ -50,6 +59,17 @@ _QUESTIONS = FindingKind.UNANSWERED
 
 State = tuple[str, str | None]
 """A generation and its revision."""
+
+_CHECKS = {
+    FindingKind.DUPLICATE: find_duplicates,
+    FindingKind.ORPHAN: find_orphans,
+    FindingKind.BROKEN_LINK: find_broken_links,
+    FindingKind.MENTION: find_mentions,
+    FindingKind.STALE: find_stale,
+}
+
+_MAX_DISMISSED = 10_000
+"""The oldest are forgotten beyond this number."""
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +93,15 @@ class HealthReporter:
         self,
         settings: Settings,
         repository: Repository,
-        checks: Checks,
         manager: IndexManager,
         reader: ServingReader,
-        scale: Callable[[Generation], Scale],
+        find_questions: Check,
     ) -> None:
+        """`find_questions` finds the unanswered questions."""
         self._repository = repository
-        self._checks = checks
+        self._checks = {**_CHECKS, FindingKind.UNANSWERED: find_questions}
         self._manager = manager
         self._reader = reader
-        self._scale = scale
         self._keeps_searches = settings.search_log
         self._dismissals = Dismissals(settings.data_dir / "health.json")
         self._changed = threading.Condition()
@@ -129,7 +148,7 @@ class HealthReporter:
         survey = Survey(
             generation,
             self._repository,
-            self._scale(generation),
+            self._manager.model.recipe.scale(generation),
             Slices(self._manager.index.pause),
             self._dismissals.__contains__,
             self._dismissals.private_id,
@@ -221,3 +240,52 @@ def _addressed(finding: Finding, urls: PageUrls) -> Finding:
 
 def _state_of(generation: Generation) -> State:
     return generation.name, generation.catalog.meta("revision")
+
+
+class _Stored(Struct, frozen=True):
+    dismissed: dict[str, str] = {}
+    """When each was dismissed, by id, oldest first."""
+    secret: str = ""
+    """The key of the ids that reveal nothing."""
+
+
+class Dismissals:
+    """The ids of dismissed findings. A damaged file counts as empty, which is logged."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._changing = threading.Lock()
+        stored = read_record(file, _Stored, "no finding about the wiki counts as dismissed") or _Stored()
+        self._dismissed = dict(stored.dismissed)
+        self._secret = stored.secret
+
+    def __contains__(self, finding: str) -> bool:
+        return finding in self._dismissed
+
+    def private_id(self, finding: str) -> str:
+        """Return another id for a finding, by which only this wiki can tell what the finding is about."""
+        with self._changing:
+            if not self._secret:
+                self._secret = secrets.token_hex(16)
+                try:
+                    self._store(self._dismissed)
+                except OSError as error:
+                    log.warning("the key of ids cannot be stored, so that they change with the next start: %s", error)
+        return hmac.digest(self._secret.encode(), finding.encode(), "sha256").hex()[:16]
+
+    def change(self, findings: Sequence[str], *, restore: bool) -> None:
+        """Dismiss findings, or restore them. Errors: `DismissalError` if that cannot be stored; then nothing changes."""
+        with self._changing:
+            changed = {each: when for each, when in self._dismissed.items() if each not in findings}
+            if not restore:
+                changed.update(dict.fromkeys(findings, now()))
+            changed = dict(list(changed.items())[-_MAX_DISMISSED:])
+            try:
+                self._store(changed)
+            except OSError as error:
+                hint = "let the wiki's user write to the data directory, or make room on its disk"
+                raise DismissalError(f"the dismissal cannot be stored: {error}; {hint}") from error
+            self._dismissed = changed
+
+    def _store(self, dismissed: dict[str, str]) -> None:
+        write_atomically(self._file, json.dumps({"dismissed": dismissed, "secret": self._secret}))

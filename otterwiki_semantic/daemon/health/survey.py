@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,4 +123,3 @@ def finding_id(kind: FindingKind, *about: str) -> str:
 
 Findings = Sequence[Finding]
 Check = Callable[[Survey], Findings]
-Checks = Mapping[FindingKind, Check]

@@ -9,29 +9,24 @@ from pathlib import Path
 
 from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Insight, Problem, QualityRecord, UnansweredQuery
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
-from otterwiki_semantic.indexing import SyncHistory, now
+from otterwiki_semantic.daemon.rollback import Rollbacks
+from otterwiki_semantic.indexing import IndexManager, now
 
 _HINT = f"make sure that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
 
 
 class Insights:
-    """Collects the insight; searches are logged only with `keeps_searches`."""
+    """Collects the insight: logs searches, if they are to be kept, and asks judged queries, if there are any."""
 
-    def __init__(
-        self,
-        data_dir: Path,
-        syncs: SyncHistory,
-        quality: QualityMonitor | None = None,
-        *,
-        keeps_searches: bool,
-    ) -> None:
-        self._data_dir = data_dir
-        self._syncs = syncs
-        self._quality = quality
-        self._keeps_searches = keeps_searches
+    def __init__(self, settings: Settings, manager: IndexManager, rollbacks: Rollbacks) -> None:
+        self._data_dir = settings.data_dir
+        self._syncs = manager.syncs.history
+        self.quality = QualityMonitor(settings.data_dir / "quality.json", manager, rollbacks) if settings.eval_queries else None
+        self._keeps_searches = settings.search_log
         self._searches: SearchLog | None = None
         self._started = now()
         self._undeleted: OSError | None = None
@@ -68,14 +63,14 @@ class Insights:
             keeps_searches=self._searches is not None,
             searches=self._searches.hours(until) if self._searches else (),
             unanswered=self.unanswered(),
-            has_judged_queries=self._quality is not None,
-            quality=self._quality.newest_first() if self._quality else (),
+            has_judged_queries=self.quality is not None,
+            quality=self.quality.newest_first() if self.quality else (),
         )
 
     @property
     def last_quality(self) -> QualityRecord | None:
         """The last evaluation with judged queries; None if there was none."""
-        return self._quality.latest if self._quality else None
+        return self.quality.latest if self.quality else None
 
     def unanswered(self) -> tuple[UnansweredQuery, ...]:
         """Return the queries that found nothing relevant most often; none if searches are not kept."""
@@ -83,7 +78,7 @@ class Insights:
 
     def problems(self) -> list[Problem]:
         """Return why reports are not kept, or an earlier search log not deleted."""
-        problem = self._quality.problem if self._quality else None
+        problem = self.quality.problem if self.quality else None
         return ([problem] if problem else []) + self._search_log_problems()
 
     def _search_log_problems(self) -> list[Problem]:

@@ -20,9 +20,8 @@ from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon.rollback import Rollbacks
-from otterwiki_semantic.indexing import IndexManager, QualityGate, Stopped, now
-from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint
-from otterwiki_semantic.search.judge import Run
+from otterwiki_semantic.indexing import IndexManager, Stopped, now
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Run, answerable, fingerprint
 from otterwiki_semantic.storage import Generation
 
 MAX_RECORDS = 400
@@ -56,13 +55,12 @@ class QualityMonitor:
     def __init__(
         self,
         file: Path,
-        gate: QualityGate,
         manager: IndexManager,
         rollbacks: Rollbacks,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._file = file
-        self._gate = gate
+        self._gate = manager.gate
         self._manager = manager
         self._clock = clock
         self._rollbacks = rollbacks

@@ -1,17 +1,20 @@
-"""Project vectors onto a plane, and group them, so that pages near in meaning are near each other and in one group.
+"""Project vectors onto a plane and group them: pages near in meaning are near each other, in groups named by their titles.
 
 Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that its memory goes with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.daemon.wiki_map.names import group_names
+from otterwiki_semantic.content.analysis import fold, function_words, name_parts, stem
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.embedding import Matrix
 
 Places = npt.NDArray[np.float64]
@@ -35,6 +38,9 @@ _EXACT = 3
 """Up to this number of points their distances in the plane are exact."""
 _NEAREST = 3
 _BATCH_ROWS = 1_000
+
+_NAME_WORDS = 3
+_LEAST_NAME_LETTERS = 3
 
 
 def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Places, list[str | None]]:
@@ -114,3 +120,28 @@ def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         found[start : start + _BATCH_ROWS] = places[nearest].mean(axis=1)
     return found
+
+
+def group_names(groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return a name for each group of titles: its most typical words by c-TF-IDF (Grootendorst, BERTopic, 2022)."""
+    words = [[word for title in titles for word in dict(_words(title)).items()] for titles in groups]
+    spelled: dict[str, Counter[str]] = {}
+    for key, word in (each for found in words for each in found):
+        spelled.setdefault(key, Counter())[word] += 1
+    average = sum(map(len, words)) / max(len(groups), 1)
+    names: list[str] = []
+    for number, found in enumerate(words, 1):
+        counts = Counter(key for key, _ in found)
+        weight = {key: count * math.log(1 + average / spelled[key].total()) for key, count in counts.items() if key in spelled}
+        best = sorted(weight, key=lambda key: (-weight[key], key))[:_NAME_WORDS]
+        shown = (spelled.pop(key).most_common(1)[0][0] for key in best)  # no other name has these words
+        names.append(", ".join(shown) or f"group {number}")
+    return names
+
+
+def _words(title: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a title that mean something: their stems, and as they are spelled."""
+    for part in name_parts(title):
+        word = title[part.start : part.end]
+        if len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and fold(word) not in function_words(ENGLISH):
+            yield stem(fold(word), ENGLISH), word

@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import cycle, islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +36,6 @@ from otterwiki_semantic.embedding.remote.retry import (
     RetryPolicy,
     call_with_retries,
 )
-from otterwiki_semantic.embedding.remote.window_probe import find_window
 from otterwiki_semantic.embedding.vectors import embed_long_texts, mean_vector, split_in_half, unit_vectors
 
 T = TypeVar("T")
@@ -47,6 +47,18 @@ _IDENTIFIED_SECONDS = 3600.0
 """How long the model is taken to be the same, unless the server was away: it may come back with a different one."""
 _SAME = 0.995
 """The cosine from which on two vectors of one text are taken to be of one model: rounding makes less difference."""
+
+_PROBE_SIZES = (2048, 1024, 512, 256)
+"""Words of the texts that are tried, each of which is one token for most tokenizers."""
+_COMMON_SHARE = 0.75
+"""The share of a text's words that both texts begin with."""
+_SAME_COSINE = 0.9999
+"""The cosine from which on the model read the same of both texts: it cut off the end in which they differ."""
+_COMMON_WORDS = ("river", "stone", "garden", "winter", "letter", "bridge", "market", "candle", "forest", "window", "harbour")
+_LAST_WORDS = (
+    ("engine", "voltage", "switch", "cable", "motor", "sensor"),
+    ("apple", "bread", "honey", "butter", "onion", "pepper"),
+)
 
 
 class _Request(NamedTuple):
@@ -252,3 +264,17 @@ def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> 
     if description.digest:
         return description.digest == info.digest
     return len(info.sample) == len(sample) and float(np.dot(info.sample, sample)) >= _SAME
+
+
+def find_window(embed: Callable[[Sequence[str]], Matrix | None]) -> int:
+    """Return how many tokens the model reads at least; `embed` returns None for texts that are refused as too long."""
+    for words in _PROBE_SIZES:
+        vectors = embed(_pair(words))
+        if vectors is not None and float(np.dot(*vectors)) <= _SAME_COSINE:
+            return int(words * _COMMON_SHARE)
+    return int(_PROBE_SIZES[-1] * _COMMON_SHARE / 2)
+
+
+def _pair(words: int) -> list[str]:
+    common = int(words * _COMMON_SHARE)
+    return [" ".join([*islice(cycle(_COMMON_WORDS), common), *islice(cycle(end), words - common)]) for end in _LAST_WORDS]

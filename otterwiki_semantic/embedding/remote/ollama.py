@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from otterwiki_semantic.core import ollama_host
+from otterwiki_semantic.core.addresses import ollama_url
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.http import JsonClient
 from otterwiki_semantic.core.settings import Settings
@@ -91,4 +91,4 @@ def host_url(host: str) -> str:
     """
     if "@" in host:  # the value is not repeated
         raise ModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_MODEL_KEY instead")
-    return ollama_host.host_url(host)
+    return ollama_url(host)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import FIRST_BUILD, Progress
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.backend import Json

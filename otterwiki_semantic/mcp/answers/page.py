@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from otterwiki_semantic.content.chunking import shorten_heading
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, fit, line_range, short_url
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, truncate

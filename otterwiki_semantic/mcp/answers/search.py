@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pydantic import Field
 
 from otterwiki_semantic.content.markdown import truncate_markdown
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, fit, line_range, notice_of, short_url
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.untrusted_text import Markers, escaped

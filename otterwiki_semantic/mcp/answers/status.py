@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, fit_entries
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.untrusted_text import Markers

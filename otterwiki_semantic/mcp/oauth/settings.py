@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from otterwiki_semantic.core.addresses import is_http_url, is_loopback_host
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.loopback import is_http_url, is_loopback_host
 from otterwiki_semantic.core.signing import MIN_KEY_CHARACTERS
 
 PATH = "/mcp"

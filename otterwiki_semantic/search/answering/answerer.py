@@ -12,6 +12,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
 from otterwiki_semantic.search.answering.conflicts import Conflict
+from otterwiki_semantic.search.answering.grounding import says_nothing_found, unsupported_reason
 from otterwiki_semantic.search.answering.prompt import (
     NO_ANSWER,
     fit_sources,
@@ -21,7 +22,6 @@ from otterwiki_semantic.search.answering.prompt import (
 )
 from otterwiki_semantic.search.answering.sources import Source, queries_in
 from otterwiki_semantic.search.answering.statements import Statement, StatementParser
-from otterwiki_semantic.search.answering.support import says_nothing_found, unsupported_reason
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns how near in meaning each of the texts is to the first."""

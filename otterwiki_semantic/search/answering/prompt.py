@@ -9,7 +9,7 @@ from dataclasses import replace
 from otterwiki_semantic.content.markdown import truncate_markdown
 from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
-from otterwiki_semantic.search.answering.chat_protocols import Message
+from otterwiki_semantic.search.answering.chat import Message
 from otterwiki_semantic.search.answering.sources import NO_QUERY, Source
 
 NO_ANSWER = "NOT IN THE SOURCES"

@@ -77,11 +77,42 @@ class Statement:
     """Numbers of sources, from 1, each once, in the order named. Numbers that are no source are dropped."""
 
 
+class CitationMarks:
+    """Reads the marks, such as ``[2]``, by which a text names its sources."""
+
+    def __init__(self, sources: int) -> None:
+        self._sources = min(sources, _MAX_NUMBER)
+
+    def read(self, text: str) -> str:
+        """Return plain text in which marks stand before the end of their sentence, as numbers between private characters."""
+
+        def shown(match: re.Match[str]) -> str:
+            numbers = match["square"] or match["lenticular"] or match["round"]
+            return f"{_OPEN}{' '.join(map(str, self._numbers(numbers)))}{_CLOSE}"
+
+        plain = plain_text(text, _CODE_OR_MARK, shown)
+        return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
+
+    def _numbers(self, text: str) -> Iterator[int]:
+        for match in _RANGE.finditer(text):
+            yield from range(int(match[1]), min(int(match[2]), self._sources) + 1)
+        yield from (int(number) for number in re.findall(r"\d+", text))
+
+    def cited(self, marked: str) -> tuple[int, ...]:
+        """Return the numbers of the sources that a text from `read` names, without duplicates and in order."""
+        numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
+        return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._sources))
+
+    def strip(self, marked: str) -> tuple[str, tuple[int, ...]]:
+        """Return a text from `read` without its marks, and the numbers of the sources that it names."""
+        return " ".join(_READ_MARK.sub("", marked).split()), self.cited(marked)
+
+
 class StatementParser:
     """Reads an answer as it is written. How the text is divided among calls changes nothing of what they return together."""
 
     def __init__(self, sources: int) -> None:
-        self._sources = min(sources, _MAX_NUMBER)
+        self._marks = CitationMarks(sources)
         self._read = 0
         self._made = 0
         self._block = 0
@@ -212,7 +243,7 @@ class StatementParser:
     def _row(self, cells: list[str], head: list[str]) -> Iterator[Statement]:
         heads = [*head, *[""] * len(cells)]
         named = (f"{name}: {cell}" if name else cell for name, cell in zip(heads, cells, strict=False) if cell)
-        text, cited = self._without_marks(self._marked("; ".join(named)))
+        text, cited = self._marks.strip(self._marks.read("; ".join(named)))
         if text:
             yield from self._release()
             yield Statement(text, StatementKind.ITEM, self._block, cited)
@@ -222,7 +253,7 @@ class StatementParser:
         if not bare.startswith(self._fence) or _MARK.sub("", bare).strip(self._fence[0] + " "):
             self._code.append(line.rstrip())
             return
-        yield from self._end_code(self._cited(self._marked(bare.strip(self._fence[0] + " "))))
+        yield from self._end_code(self._marks.cited(self._marks.read(bare.strip(self._fence[0] + " "))))
 
     def _end_code(self, cited: tuple[int, ...] = ()) -> Iterator[Statement]:
         text = "\n".join(self._code).strip("\n")
@@ -262,38 +293,16 @@ class StatementParser:
     def _flush(self, text: str) -> Iterator[Statement]:
         """Yield the statements of open text; marks alone belong to the code before them."""
         kind = self._kind = self._kind or StatementKind.SENTENCE
-        marked = self._marked(text)
-        if self._waiting is not None and not _READ_MARK.sub("", marked).strip(" .") and (cited := self._cited(marked)):
+        marked = self._marks.read(text)
+        if self._waiting is not None and not _READ_MARK.sub("", marked).strip(" .") and (cited := self._marks.cited(marked)):
             self._waiting = replace(self._waiting, cited=tuple(dict.fromkeys((*self._waiting.cited, *cited))))
             return
         yield from self._release()
         for part in _sentences(marked) if kind is StatementKind.SENTENCE else [marked]:
-            shown, cited = self._without_marks(part)
+            shown, cited = self._marks.strip(part)
             if any(character.isalnum() for character in shown):
                 self._announced = cited if shown.endswith((":", "：")) else ()
                 yield Statement(shown, kind, self._block, cited)
-
-    def _marked(self, text: str) -> str:
-        """Return plain text in which marks stand before the end of their sentence, as numbers between private characters."""
-
-        def shown(match: re.Match[str]) -> str:
-            numbers = match["square"] or match["lenticular"] or match["round"]
-            return f"{_OPEN}{' '.join(map(str, self._numbers(numbers)))}{_CLOSE}"
-
-        plain = plain_text(text, _CODE_OR_MARK, shown)
-        return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
-
-    def _numbers(self, text: str) -> Iterator[int]:
-        for match in _RANGE.finditer(text):
-            yield from range(int(match[1]), min(int(match[2]), self._sources) + 1)
-        yield from (int(number) for number in re.findall(r"\d+", text))
-
-    def _cited(self, marked: str) -> tuple[int, ...]:
-        numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
-        return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._sources))
-
-    def _without_marks(self, marked: str) -> tuple[str, tuple[int, ...]]:
-        return " ".join(_READ_MARK.sub("", marked).split()), self._cited(marked)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold, function_words, sentence_ranges, words
 from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.languages import Language, vocabulary
 from otterwiki_semantic.search.answering.plain import plain_text
 from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
-from otterwiki_semantic.search.answering.vocabulary import Language, vocabulary
 
 _LITERAL = re.compile(
     r"https?://[^\s<>\"']++|[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-]"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from otterwiki_semantic.core.addresses import is_on_this_machine
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
-from otterwiki_semantic.core.loopback import is_on_this_machine
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import DEFAULT_DATABASE, DEFAULT_TENANT
 

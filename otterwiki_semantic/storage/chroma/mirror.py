@@ -96,9 +96,7 @@ class VectorMirror:
         self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore, telemetry: Telemetry
     ) -> None:
         self._catalog = catalog
-        self._directory = directory
-        self._spec = spec
-        self._open_store = open_store
+        self._places = _CollectionPlaces(catalog, directory, spec, open_store)
         self._telemetry = telemetry
         self._writing = threading.Lock()
         self._state = MirrorState.UNVERIFIED
@@ -114,22 +112,10 @@ class VectorMirror:
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
         self._verified_lately = Cooldown(_STEADY_SECONDS)
-        self.store = self._open(catalog.meta(_DIRECTORY) or self._new_directory())
+        self.store = self._places.open()
         """The store of the moment; a broken one is replaced."""
-        if catalog.is_current and catalog.meta(_SPEC) != self._spec_digest():
+        if catalog.is_current and not self._places.is_of_spec:
             self.start_collection()
-
-    def _open(self, directory: str) -> VectorStore:
-        return self._open_store(self._directory / directory, self._spec)
-
-    def _new_directory(self) -> str:
-        name = f"chroma-{uuid.uuid4().hex[:8]}"
-        self._catalog.set_meta(_DIRECTORY, name)
-        self._catalog.set_meta(_SPEC, self._spec_digest())
-        return name
-
-    def _spec_digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self._spec), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def state(self) -> MirrorState:
@@ -215,7 +201,7 @@ class VectorMirror:
 
         A failing store is handled, not raised. `check_stop` is called before every write, and may raise to end the work.
         """
-        store, outbox, has_documents = self.store, self._catalog.outbox, self._spec.has_documents
+        store, outbox, has_documents = self.store, self._catalog.outbox, self.store.spec.has_documents
         try:
             self.verify()
             end = time.monotonic() + seconds
@@ -301,7 +287,7 @@ class VectorMirror:
             if self.publication_error is None:
                 log.warning("%s", error)
             self.publication_error = error
-        self._remove_leftovers()
+        self._places.remove_others()
         self._catalog.set_meta(_WHOLE, f"{datetime.now(UTC).isoformat(timespec='seconds')} {commit}")
         self._whole_at = (commit,)
 
@@ -349,7 +335,7 @@ class VectorMirror:
         self._catalog.outbox.refill()
         self._seal.breach()
         self._seal.forget_crashes()
-        self.store = self._open(self._new_directory())
+        self.store = self._places.open_new()
 
     def compact(self) -> None:
         """Refill a collection with many tombstones, in another place."""
@@ -360,12 +346,6 @@ class VectorMirror:
             with self._writing:
                 self.store.close()
                 self.start_collection()
-
-    def _remove_leftovers(self) -> None:
-        """Remove the directories of the collections before this one."""
-        for directory in self._directory.glob("chroma-*"):
-            if directory.name != self._catalog.meta(_DIRECTORY):
-                shutil.rmtree(directory, ignore_errors=True)
 
     def note_idle(self) -> None:
         """Forget earlier crashes if the store is current: the last client used it and left, so its files crash nobody.
@@ -384,6 +364,40 @@ class VectorMirror:
                 self._seal.breach()
                 self._seal.close(self.store.manifest)
                 self._seal.forget_crashes()
+
+
+class _CollectionPlaces:
+    """The directories of a catalog's collections: each has a new one, and the catalog names the last."""
+
+    def __init__(self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore) -> None:
+        self._catalog = catalog
+        self._directory = directory
+        self._spec = spec
+        self._open_store = open_store
+        self._digest = hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def is_of_spec(self) -> bool:
+        """Whether the last collection was made to be what is wanted now."""
+        return self._catalog.meta(_SPEC) == self._digest
+
+    def open(self) -> VectorStore:
+        """Return the store of the last collection, or of the first one."""
+        name = self._catalog.meta(_DIRECTORY)
+        return self._open_store(self._directory / name, self._spec) if name else self.open_new()
+
+    def open_new(self) -> VectorStore:
+        """Return the store of a new collection, which the catalog names from now on."""
+        name = f"chroma-{uuid.uuid4().hex[:8]}"
+        self._catalog.set_meta(_DIRECTORY, name)
+        self._catalog.set_meta(_SPEC, self._digest)
+        return self._open_store(self._directory / name, self._spec)
+
+    def remove_others(self) -> None:
+        """Remove the directories of all collections but the last."""
+        for directory in self._directory.glob("chroma-*"):
+            if directory.name != self._catalog.meta(_DIRECTORY):
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 class _Seal:

@@ -1,16 +1,19 @@
-"""The OpenAPI document of the API. It is public: it says nothing about the wiki."""
+"""The OpenAPI document of the API, with JSON Schemas of requests and examples. It is public: it says nothing about the wiki."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
+from otterwiki_semantic.core.records import Answer, Freshness, Hit, Mode, QueryRequest, TotalHits
 from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
+from otterwiki_semantic.web.answer_stream import EVENTS_TYPE
 from otterwiki_semantic.web.api.answers import ChromaStatus
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation
-from otterwiki_semantic.web.api.schemas import body_schema, query_parameters
 from otterwiki_semantic.web.errors import (
     ERRORS,
     JSON_TYPE,
@@ -21,7 +24,152 @@ from otterwiki_semantic.web.errors import (
     ProblemDetails,
     error_facts,
 )
-from otterwiki_semantic.web.waiting import EVENTS_TYPE
+
+_COMMIT = "dbf15600c1d24b0e9c1a5f7d3e8b2a4f6c9d0e1b"
+_FIELDS = ("path", "title", "url", "score")
+
+PARAMETERS: Mapping[str, Any] = MappingProxyType(
+    {
+        "q": "sprinkler schedule for vegetables",
+        "limit": 10,
+        "offset": 10,
+        "fields": [*_FIELDS],
+        "filter": "tag:garden AND NOT path:archive/",
+        "highlight": "html",
+        "crop": 30,
+    }
+)
+"""Values of parameters of the query string, by name."""
+
+BODIES: Mapping[str, Any] = MappingProxyType(
+    {
+        "one query": {"query": "sprinkler schedule for vegetables", "limit": 10, "offset": 10, "tag": ["garden"]},
+        "several queries": {
+            "queries": ["burst pipe", {"query": "frost", "limit": 10, "filter": "tag:garden"}],
+            "limit": 3,
+            "fields": [*_FIELDS],
+        },
+    }
+)
+"""Bodies of searches, by what they ask for."""
+
+_HIT = Hit(
+    path="garden/irrigation",
+    title="Irrigation",
+    section="Winter",
+    breadcrumb="Irrigation > Winter",
+    url="/garden/irrigation#winter",
+    score=13.558462,
+    relevant=True,
+    similarity=0.542338,
+    distance=0.457662,
+    excerpt="Before the first frost: close both valves.",
+    excerpt_html="Before the first <mark>frost</mark>: close both valves.",
+    text="[Irrigation > Winter] Before the first frost: close both valves.",
+    text_start_line=17,
+    text_end_line=19,
+    snippet="[Irrigation > Winter] Before the first frost: close both valves.",
+    prefix_length=22,
+    overlap_length=0,
+    highlights=((39, 44),),
+    category="garden",
+    tags=("garden", "zigbee"),
+    updated="2026-11-21T09:30:00+00:00",
+    also_on=(),
+    name="irrigation",
+    section_path=("Irrigation", "Winter"),
+    headings=("Winter",),
+    anchor="winter",
+    start_line=17,
+    end_line=19,
+    chunk_index=1,
+    total_chunks=2,
+    page_word_count=103,
+)
+_WHOLE: dict[str, Any] = to_builtins(
+    Answer(
+        query="frost",
+        total=1,
+        total_hits=TotalHits(20, "gte"),
+        confident=True,
+        processing_ms=3.1,
+        index=Freshness(_COMMIT, _COMMIT, 0),
+        results=(_HIT,),
+    )
+)
+_CHOSEN: dict[str, Any] = _WHOLE | {"results": [{name: _WHOLE["results"][0][name] for name in _FIELDS}]}
+
+ANSWER: Mapping[str, Any] = MappingProxyType({"whole": _WHOLE, "chosen fields": _CHOSEN})
+"""Answers to one query, by what they show."""
+ANSWERS: Mapping[str, Any] = MappingProxyType({"several queries": {"answers": [_WHOLE]}, "one query": _WHOLE})
+"""Answers to a POST, by what was sent."""
+
+
+def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:
+    """Return the parameters of a record for a query string; if any are named, `only` those."""
+    return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
+
+
+def _in_query(each: Parameter) -> Schema:
+    is_joined = "enum" in each.values.get("items", {})
+    return {
+        "name": each.name,
+        "in": "query",
+        "required": each.is_required,
+        "description": each.help,
+        "schema": each.schema | ({"minItems": 1} if is_joined else {}),
+        **({"explode": False} if is_joined else {}),
+        **({"example": PARAMETERS[each.name]} if each.name in PARAMETERS else {}),
+    }
+
+
+def body_schema(record: type[Request]) -> Schema:
+    """Return the schema of a body with the parameters of a record. Null stands for a missing parameter."""
+    parameters = parameters_of(record)
+    names = {each.name for each in parameters}
+    return {
+        "type": "object",
+        "properties": {each.name: _in_body(each) for each in parameters},
+        "required": [each.name for each in parameters if each.is_required],
+        "additionalProperties": False,
+        **_conditions(names),
+    }
+
+
+def _conditions(names: Collection[str]) -> Schema:
+    """Return which parameters go together."""
+    either = _QUERY_OR_QUERIES if "queries" in names else {}
+    return {**_SEMANTIC_RATIO_NEEDS_HYBRID, **({"else": either} if either else {})} if "semantic_ratio" in names else {}
+
+
+_QUERY_OR_QUERIES: Schema = {
+    "if": {"properties": {"queries": {"type": "array"}}, "required": ["queries"]},
+    "then": {"properties": {"query": {"type": "null"}}},
+    "else": {"properties": {"query": {"type": "string"}}, "required": ["query"]},
+}
+
+
+_SEMANTIC_RATIO_NEEDS_HYBRID = {
+    "if": {
+        "properties": {"semantic_ratio": {"type": "number"}, "mode": {"enum": [Mode.SEMANTIC.value, Mode.KEYWORD.value]}},
+        "required": ["semantic_ratio", "mode"],
+    },
+    "then": False,
+}
+
+
+def _in_body(each: Parameter) -> Schema:
+    schema, described = each.schema, {"description": each.help}
+    if each.is_required:
+        return schema | described
+    if each.name == "queries":
+        query = body_schema(QueryRequest)
+        return schema | described | {"items": {"anyOf": [query["properties"]["query"], query]}}
+    if each.repeats:
+        return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
+    nullable: dict[str, Any] = schema | described | {"type": [schema["type"], "null"]}
+    return nullable | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})
+
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""

@@ -17,7 +17,14 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import Parameter, Request, check_names, parameters_of, parse_parameters, unique_names
+from otterwiki_semantic.core.parameter_parsing import (
+    Parameter,
+    Request,
+    check_names,
+    parameters_of,
+    parse_parameters,
+    unique_names,
+)
 from otterwiki_semantic.daemon import Unchanged, conditional
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
 from otterwiki_semantic.web.errors import ApiError, json_response

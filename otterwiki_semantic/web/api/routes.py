@@ -14,10 +14,11 @@ from werkzeug.routing import PathConverter
 from otterwiki_semantic.core import records
 from otterwiki_semantic.core.errors import MetricsError, SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import page_path
+from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web import writing
+from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.api.answers import (
     Answers,
     ChromaStatus,
@@ -28,14 +29,12 @@ from otterwiki_semantic.web.api.answers import (
     compatible,
     with_fields,
 )
-from otterwiki_semantic.web.api.examples import ANSWER, ANSWERS, BODIES
-from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
+from otterwiki_semantic.web.api.openapi import ANSWER, ANSWERS, BODIES, METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import OPERATIONS, Access, Operation, View, answer, check_size
 from otterwiki_semantic.web.auth import asker, may_see_queries
 from otterwiki_semantic.web.errors import REQUEST_ID_HEADER, error_answer, handle_errors, json_response, request_id
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
-from otterwiki_semantic.web.waiting import WaitingReader
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""

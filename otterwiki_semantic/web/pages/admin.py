@@ -10,10 +10,10 @@ from typing import Any
 from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
-from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import page_path, parse_parameters
+from otterwiki_semantic.core.humanize import duration
+from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import RebuildState, ReindexRequest, SearchHour, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection

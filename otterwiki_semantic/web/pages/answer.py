@@ -12,14 +12,14 @@ from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit
+from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
-from otterwiki_semantic.web.waiting import WaitingReader
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>]")
 """What has a meaning within a line of Markdown."""

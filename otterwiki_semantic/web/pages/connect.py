@@ -10,8 +10,8 @@ from flask import Blueprint, Response, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 
+from otterwiki_semantic.core.addresses import is_loopback_host
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.web.auth import account_fingerprint, account_of, has_permission, require_key, require_same_site

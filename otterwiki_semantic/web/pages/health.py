@@ -8,7 +8,7 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import DismissalRequest, FindingKind, HealthRequest
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension

@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import (
     Answer,
     Filters,

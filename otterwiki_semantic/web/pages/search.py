@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import page_path, parse_parameters
+from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchContext, SearchOptions, Sort, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of

@@ -11,7 +11,7 @@ from flask import request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
-from otterwiki_semantic.core.parameters import page_path
+from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import SearchContext, SearchOptions, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, render_part, status_of

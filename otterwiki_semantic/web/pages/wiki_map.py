@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import Request, parse_parameters
+from otterwiki_semantic.core.parameter_parsing import Request, parse_parameters
 from otterwiki_semantic.core.records import MapPoint, MapState
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension

@@ -99,7 +99,7 @@ def test_what_searches_need_is_loaded_before_anybody_searches(settings: Settings
     assert isinstance(index.embedder, BundledModel)
     model = index.embedder
     eventually(lambda: model._opened is not None)
-    assert index._queries.cache_hits_and_misses == (0, 0), "nobody has searched"
+    assert index._searcher.queries.cache_hits_and_misses == (0, 0), "nobody has searched"
     job = index.reindex(full=True).job
     assert job is not None
     eventually(lambda: index.job(job).state is RebuildState.DONE)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from otterwiki_semantic.daemon.wiki_map.names import group_names
-from otterwiki_semantic.daemon.wiki_map.projection import project
+from otterwiki_semantic.daemon.wiki_map.projection import group_names, project
 from otterwiki_semantic.embedding import BundledModel
 
 SUBJECTS = {

@@ -80,8 +80,8 @@ def wait_until_idle(index: IndexEngine) -> None:
 
 
 def monitor(index: IndexEngine) -> QualityMonitor:
-    assert index._quality is not None
-    return index._quality
+    assert index._insights.quality is not None
+    return index._insights.quality
 
 
 def set_clock(index: IndexEngine, seconds: float) -> None:
@@ -124,7 +124,7 @@ def test_nothing_counts_as_a_search(start: Open) -> None:
     index = start(search_log=True)
     records(index, 1)
     assert index.insight().searches == ()
-    assert index._queries.cache_hits_and_misses == (0, 0)
+    assert index._searcher.queries.cache_hits_and_misses == (0, 0)
     metrics = index.metrics()
     for count in ("draft_searches_total", 'searches_total{outcome="answered"}', 'searches_total{outcome="nothing_relevant"}'):
         assert f"otterwiki_semantic_{count} 0.0" in metrics

@@ -197,7 +197,7 @@ def answered(wiki: Wiki, degraded: int) -> None:
     good = wiki.ask("vegetables")
     bad = structs.replace(good, degraded="the model failed")
     answers = [bad] * degraded + [good] * (200 - degraded)
-    wiki.index._watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 1.0))
+    wiki.index._rollbacks.watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_ha
     wiki.reopen()
     eventually(lambda: wiki.serving.name != old and wiki.index.insight().quality[0].generation == wiki.serving.name)
     assert not wiki.index.must_reopen, "it is as good"
-    monkeypatch.setattr("otterwiki_semantic.search.judge.score", lambda judged, *_, **__: score(judged, []))
+    monkeypatch.setattr("otterwiki_semantic.search.evaluation.score", lambda judged, *_, **__: score(judged, []))
     evaluate_again(wiki, days=2)
     eventually(lambda: wiki.index.must_reopen)
     wiki.reopen()
@@ -251,7 +251,7 @@ def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_ha
 
 def evaluate_again(wiki: Wiki, days: int) -> None:
     """Let the index ask its judged queries as some days later."""
-    monitor = wiki.index._quality
+    monitor = wiki.index._insights.quality
     assert monitor is not None
     count = len(wiki.index.insight().quality)
     monitor._clock = lambda: time.time() + days * DAY

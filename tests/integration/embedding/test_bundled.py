@@ -13,7 +13,7 @@ import pytest
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
-from otterwiki_semantic.embedding.passages import embed_passages
+from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.paths import DATA, ROOT
 
 REFERENCE = json.loads((DATA / "reference_vectors.json").read_text(encoding="utf-8"))

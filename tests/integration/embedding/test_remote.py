@@ -20,10 +20,10 @@ from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
-from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.embedding.queries import QueryEmbedder
+from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
+from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.fake_time import FakeTime
 from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving
 from tests.support.model_settings import settings_in

@@ -11,7 +11,7 @@ import pytest
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import DraftRequest, Mode, PageListRequest, PageRequest, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -295,7 +295,7 @@ def test_a_page_of_words_alone_is_found_by_them_and_no_model_gets_its_text(
 def test_words_alone_are_nothing_unfinished(
     server: ModelServer, settings: Settings, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.0)
     commit(settings.repository, {"diary.md": hidden("words")})
     index = start()
     status = index.status()

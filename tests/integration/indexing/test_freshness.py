@@ -160,7 +160,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
         raise ModelError("it is down")
 
     stored, may_end = threading.Event(), threading.Event()
-    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.0)
     index = IndexEngine(settings)
     monkeypatch.setattr(index.embedder, "embed", fail)
     index.start()

@@ -31,7 +31,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     set_jitter(monkeypatch, share=0)
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.embedding_stage.MODEL_COOLDOWN_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.3)
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.3)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 0.5)
 
 

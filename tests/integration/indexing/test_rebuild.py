@@ -311,7 +311,7 @@ def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, 
 
 
 def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.mirroring._TURN_SECONDS", 1e-3)
+    monkeypatch.setattr("otterwiki_semantic.indexing.mirror_job._TURN_SECONDS", 1e-3)
     index = opened()
     eventually(lambda: is_ready(index))
     reindexed(index)

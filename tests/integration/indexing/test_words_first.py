@@ -53,7 +53,7 @@ class SlowModel:
         monkeypatch.setattr(BundledModel, "embed", slowly)
         monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 4)
         monkeypatch.setattr("otterwiki_semantic.indexing.sync._PAGES_PER_BATCH", 8)
-        monkeypatch.setattr("otterwiki_semantic.indexing.syncing._RETRY_UNFINISHED_SECONDS", 0.0)
+        monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path, mon
     index = opened(settings(tmp_path, "fr"))
     monkeypatch.setattr(IndexRecipe, "matches_vectors", lambda *_: False)  # by words alone
     gate = QualityGate(
-        index._manager._recipe, list, partial(index._searcher.asking_in_background, pause=index._manager.index.pause)
+        index._manager.model.recipe, list, partial(index._searcher.asking_in_background, pause=index._manager.index.pause)
     )
     for languages in choices:
         generation = GenerationStore(tmp_path / "-".join(languages) / "index").open_current()

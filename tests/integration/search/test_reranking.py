@@ -15,7 +15,7 @@ import pytest
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ParameterError, RerankerError
-from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
@@ -341,13 +341,13 @@ def test_queries_are_embedded_once_although_a_reranked_search_asks_twice(
     index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[str] = []
-    submit = index._queries.submit
+    submit = index._searcher.queries.submit
 
     def counted(queries: Iterable[str]) -> dict[str, Future[Matrix]]:
         submitted.extend(asked := list(queries))
         return submit(asked)
 
-    monkeypatch.setattr(index._queries, "submit", counted)
+    monkeypatch.setattr(index._searcher.queries, "submit", counted)
     assert search(index, "where does water come from").reranker
     assert (len(server.requests), submitted) == (1, ["where does water come from"])
 

@@ -18,7 +18,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
+from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository

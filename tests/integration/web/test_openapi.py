@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import allow_header_conformance, unsuppor
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import QueryText, Text, parameters_of, parse_value
+from otterwiki_semantic.core.parameter_parsing import QueryText, Text, parameters_of, parse_value
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.serialization import Schema
 from otterwiki_semantic.web.errors import ERRORS

@@ -18,7 +18,7 @@ from otterwiki_semantic.core.filter_expression import (
     Not,
     parse_filter,
 )
-from otterwiki_semantic.core.parameters import parse_value
+from otterwiki_semantic.core.parameter_parsing import parse_value
 
 A, B, C = (Condition("tag", name) for name in "abc")
 

@@ -13,7 +13,7 @@ from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.embedding.passages import vector_fingerprint
+from otterwiki_semantic.embedding.vectors import vector_fingerprint
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage
 from otterwiki_semantic.indexing.sync import Stopped
 

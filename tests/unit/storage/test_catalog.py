@@ -10,7 +10,7 @@ import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Chunk, ChunkSection, Indexed, LastChange, Page, Unit, UnitKind
-from otterwiki_semantic.embedding.passages import vector_id, words_only_id
+from otterwiki_semantic.embedding.vectors import vector_id, words_only_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.vector_store import StoredVector
 from tests.support.catalog_reading import hits_of

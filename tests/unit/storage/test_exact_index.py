@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Chunk, Filters, Page
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.embedding.vectors import vector_id
 from otterwiki_semantic.search.query import filter_of, parse_query
 from otterwiki_semantic.storage import exact_index as exact_module
 from otterwiki_semantic.storage import exact_index_cache, vector_rows

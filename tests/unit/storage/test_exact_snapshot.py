@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.embedding.vectors import vector_id
 from otterwiki_semantic.storage import exact_index_cache
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.vector_store import StoredVector

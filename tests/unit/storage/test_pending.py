@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.embedding.vectors import vector_id
 from otterwiki_semantic.storage import StoredVector
 from tests.support.small_index import QUERY, SmallIndex
 

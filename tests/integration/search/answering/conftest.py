@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.search.answering.support import Similarity
+from otterwiki_semantic.search.answering.grounding import Similarity
 
 
 @pytest.fixture(scope="module")

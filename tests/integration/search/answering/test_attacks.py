@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from otterwiki_semantic.search.answering.grounding import Similarity, unsupported_reason
 from otterwiki_semantic.search.answering.plain import plain_text
 from otterwiki_semantic.search.answering.prompt import prompt
 from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import StatementParser
-from otterwiki_semantic.search.answering.support import Similarity, unsupported_reason
 
 HONEST = "Nightly backups are kept 14 days on the tape in the cellar."
 ATTACKS = {

@@ -12,8 +12,7 @@ import pytest
 
 from otterwiki_semantic.core.errors import ChatModelError
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.search.answering.chat import ChatModel, open_chat_model
-from otterwiki_semantic.search.answering.chat_protocols import Message
+from otterwiki_semantic.search.answering.chat import ChatModel, Message, open_chat_model
 from tests.support.chat_server import (
     PROVIDERS,
     ChatServer,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otterwiki_semantic.search.answering.grounding import NO_SOURCE, says_nothing_found, unsupported_reason
+from otterwiki_semantic.search.answering.languages import LANGUAGES
 from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
-from otterwiki_semantic.search.answering.support import NO_SOURCE, says_nothing_found, unsupported_reason
-from otterwiki_semantic.search.answering.vocabulary import LANGUAGES
 from tests.support.pumps import Expression, slow
 
 BACKUPS = """

@@ -1,4 +1,4 @@
-"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameters`."""
+"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameter_parsing`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.filter_expression import FilterText
-from otterwiki_semantic.core.parameters import (
+from otterwiki_semantic.core.parameter_parsing import (
     Choice,
     FoldedText,
     Internal,

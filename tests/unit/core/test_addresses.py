@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_host, is_on_this_machine
+from otterwiki_semantic.core.addresses import is_loopback_address, is_loopback_host, is_on_this_machine
 
 
 @pytest.mark.parametrize(

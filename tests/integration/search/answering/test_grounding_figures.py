@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from otterwiki_semantic.search.answering.grounding import Similarity, unsupported_reason
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
-from otterwiki_semantic.search.answering.support import Similarity, unsupported_reason
 from tests.support.sentences import sentences
 
 

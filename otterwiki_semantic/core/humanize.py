@@ -1,8 +1,13 @@
-"""Durations for people."""
+"""Numbers of things, and durations, as people write them."""
 
 from __future__ import annotations
 
 _FEW_SECONDS = 9.95
+
+
+def count(number: int, thing: str) -> str:
+    """Return a number with a noun, in the plural unless it is 1."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import overlaid, parameters_of, parse_parameters
+from otterwiki_semantic.core.parameter_parsing import overlaid, parameters_of, parse_parameters
 from otterwiki_semantic.core.records import (
     AskRequest,
     BatchRequest,

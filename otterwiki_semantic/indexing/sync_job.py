@@ -1,27 +1,33 @@
-"""The job that keeps the serving generation equal to HEAD, and says how that goes."""
+"""The job that keeps the serving generation equal to HEAD, how that goes, and the history of syncs."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, SemanticError
-from otterwiki_semantic.core.records import RebuildStatus
+from otterwiki_semantic.core.hints import problem
+from otterwiki_semantic.core.records import Problem, RebuildStatus, SyncRecord
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
-from otterwiki_semantic.core.telemetry import Failure, Telemetry
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry, logfmt
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
 from otterwiki_semantic.indexing.promotion import PACE
 from otterwiki_semantic.indexing.recipe import ModelStatus
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
-from otterwiki_semantic.indexing.sync_history import SyncHistory, log_sync
 from otterwiki_semantic.storage import Generation, GenerationStore
+
+_KEPT_SYNCS = 20
 
 _RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
 _RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
@@ -32,8 +38,59 @@ _WAKE_COOLDOWN_SECONDS = 1.0
 """How long after a sync that failed waiting searches do not ask for another one."""
 _MEASURED_CHUNKS = 100
 """The chunks of a sync from which on its pace is recorded."""
-
 log = logging.getLogger(__name__)
+
+
+class SyncHistory:
+    """The last syncs of an indexer that changed pages, or failed. `commit` returns what the index equals."""
+
+    def __init__(self, indexer: Indexer, commit: Callable[[], str | None], telemetry: Telemetry = NO_TELEMETRY) -> None:
+        self._indexer = indexer
+        self._commit = commit
+        self._telemetry = telemetry
+        self._records: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
+
+    def newest_first(self) -> tuple[SyncRecord, ...]:
+        """Return the records."""
+        return tuple(reversed(self._records.copy()))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the sync in the block, unless it was stopped: then it continues another time."""
+        indexer, start = self._indexer, time.perf_counter()
+        pages, chunks = indexer.changed_pages, indexer.embedding.texts
+        try:
+            yield
+        except Stopped:
+            raise
+        except Exception as failure:
+            self._add(start, pages, chunks, problem(failure))
+            self._telemetry.record_failure(Failure.SYNC)
+            raise
+        if indexer.changed_pages > pages:
+            self._add(start, pages, chunks)
+        self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+
+    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
+        indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
+        with suppress(CatalogError):
+            commit = self._commit()
+        changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
+        error, hint = (failure.message, failure.hint) if failure else (None, None)
+        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
+        last = self._records[-1] if self._records else None
+        if error is not None and last is not None and last.error == error:
+            # A failing sync is retried every minute, and would soon push out everything else.
+            self._records[-1] = structs.replace(record, times=last.times + 1)
+        else:
+            self._records.append(record)
+
+
+def log_sync(generation: Generation, seconds: float, changed: int) -> None:
+    """Log what a generation equals after a sync."""
+    commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
+    facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
+    log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)
 
 
 class SyncJob:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from otterwiki_semantic.core.backoff import Backoff
 from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
 from otterwiki_semantic.indexing.scheduler import Scheduler
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.storage import Generation
 

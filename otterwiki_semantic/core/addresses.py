@@ -1,9 +1,11 @@
-"""Which addresses are valid, and which are on this machine."""
+"""Addresses of servers: which are valid, which are on this machine, and what OLLAMA_HOST means."""
 
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
+
+_OLLAMA_PORT = 11434
 
 
 def is_loopback_address(address: str) -> bool:
@@ -34,3 +36,14 @@ def is_on_this_machine(url: str) -> bool:
     """Whether a URL leads to this machine, so that requests need neither a proxy nor encryption."""
     host = urlsplit(url).hostname or ""
     return is_loopback_host(host) or host.endswith(".localhost")
+
+
+def ollama_url(host: str) -> str:
+    """Return the URL that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty."""
+    scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
+    place, slash, path = rest.partition("/")
+    name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
+    if not colon:
+        name, port = place, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _OLLAMA_PORT)
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
+    return f"{scheme if separator else 'http'}://{name}:{port}{slash}{path}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.core.durations import duration
+from otterwiki_semantic.core.humanize import duration
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from otterwiki_semantic.core.errors import RollbackError, SemanticError
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.indexing.serving import ServingIndex
+from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage import Generation, GenerationStore
 

@@ -10,19 +10,19 @@ import pytest
 from flask import Flask, Response
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from otterwiki_semantic.web import waiting
+from otterwiki_semantic.web import answer_stream
 from tests.support.ports import free_port
 
 
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BaseWSGIServer, threading.Event]]:
     """A server of a stream without end, and what is set when nobody is sent any more of it."""
-    monkeypatch.setattr(waiting, "_SEND_SECONDS", 0.2)
+    monkeypatch.setattr(answer_stream, "_SEND_SECONDS", 0.2)
     app, ended = Flask(__name__), threading.Event()
 
     @app.route("/")
     def stream() -> Response:
-        waiting.WaitingReader()
+        answer_stream.WaitingReader()
 
         def events() -> Iterator[bytes]:
             try:

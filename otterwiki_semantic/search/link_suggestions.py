@@ -13,7 +13,7 @@ from rapidfuzz.distance import OSA
 
 from otterwiki_semantic.content.analysis import name_key, stem
 from otterwiki_semantic.content.pages import find_links, page_key, page_name, prose
-from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
+from otterwiki_semantic.core.parameter_parsing import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import LikelyDuplicate, Mention, PageUrls, RelatedPage, SuggestedLabel, SuggestRequest
 from otterwiki_semantic.embedding import Matrix, is_common_word
 from otterwiki_semantic.search.related import PageVectors, pages_near
