@@ -28,6 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Set = Callable[[Any, str, object], None]
 
+PYTHON = "TEST_PYTHON"
+"""The environment variable with the interpreter of processes that tests start: see `tests.support.fork_server`."""
 SITE = Path(__file__).with_name("site")
 """With this directory in PYTHONPATH, a process has light parts from its start."""
 
@@ -39,11 +41,14 @@ def installed() -> Iterator[None]:
     """Have light parts in this process, and in those started while the block runs, unless searches are to use ChromaDB."""
     import pytest
 
+    from tests.support import fork_server
+
     with pytest.MonkeyPatch.context() as patch:
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") != "chroma":
             _install(patch.setattr)
             for place in (SITE.parent.parent.parent, SITE):
                 patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+            patch.setenv(PYTHON, fork_server.started())
         yield
 
 
@@ -83,10 +88,16 @@ def _share_model(module: Any, set_attribute: Set) -> None:
     set_attribute(module.BundledModel, "open", open_shared)
 
 
+def _fork_daemon(module: Any, set_attribute: Set) -> None:
+    find = module._python
+    set_attribute(module, "_python", lambda: os.environ.get(PYTHON) or find())
+
+
 REPLACEMENTS: Mapping[str, Callable[[Any, Set], None]] = {
     "otterwiki_semantic.core.worker_process": _read_inline,
     "otterwiki_semantic.storage.chroma.embedded": _store_in_memory,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
+    "otterwiki_semantic.daemon.launcher": _fork_daemon,
 }
 """What replaces parts of a module, by its name."""
 

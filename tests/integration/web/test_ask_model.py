@@ -19,7 +19,6 @@ import pytest
 
 from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
-from tests.support.processes import owners_of
 from tests.support.slow_clients import posted
 
 _ATTACK = """\
@@ -228,8 +227,7 @@ def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: Cha
     fetch = fetching(wiki)
     id_ = fetch()["id"]
     eventually(lambda: "14 days" in fetch(writing=id_)["part"])
-    for pid in owners_of(wiki.data_dir):
-        os.kill(pid, signal.SIGKILL)
+    os.kill(wiki.status()["owner_pid"], signal.SIGKILL)
     last = fetch(writing=id_)
     assert "part" not in last, "the script keeps what it shows"
     assert "lost when the index was restarted" in last["message"]

@@ -21,6 +21,7 @@ from werkzeug.test import TestResponse
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
+from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 
 ROOT = "/api/v1"
@@ -53,7 +54,10 @@ Wikis = Mapping[tuple[str, str], LiveWiki]
 
 @pytest.fixture(scope="module")
 def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[Wikis]:
-    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts."""
+    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts.
+
+    A forked index process would show another's environment: this one is not forked.
+    """
     place = tmp_path_factory.mktemp("access")
     repository = make_repository(place / "repository", handbook)
     started = {}
@@ -61,7 +65,13 @@ def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | by
         for method in ("", "PROXY_HEADER"):
             for access in ACCESSES:
                 approves = str(access != "REGISTERED")
-                settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
+                settings: dict[str, Any] = {
+                    **SHARED,
+                    PYTHON: "",
+                    "AUTH_METHOD": method,
+                    "READ_ACCESS": access,
+                    "AUTO_APPROVAL": approves,
+                }
                 server = LiveWiki(repository, place / "index", **settings)
                 started[method, access] = running.enter_context(server)
         server.wait_until_indexed()
