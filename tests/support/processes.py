@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,16 @@ def is_running(pid: int) -> bool:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
+
+
+def wait_until_ended(pid: int, seconds: float = 60) -> None:
+    """Wait for the end of a process, which may be no child of this one."""
+    with suppress(ProcessLookupError):
+        watch = os.pidfd_open(pid)
+        try:
+            assert select.select([watch], [], [], seconds)[0], f"process {pid} has not ended"
+        finally:
+            os.close(watch)
 
 
 def private_megabytes(pid: int) -> float:

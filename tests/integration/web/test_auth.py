@@ -46,7 +46,9 @@ OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
 BEARER = {"Authorization": f"Bearer {KEY}"}
 WRONG = {"Authorization": "Bearer wrong"}
-SHARED = {"EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
+NOT_FORKED = {PYTHON: ""}
+"""A forked index process would show another's environment and command."""
+SHARED = {**NOT_FORKED, "EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
 _META_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
 
 Wikis = Mapping[tuple[str, str], LiveWiki]
@@ -54,10 +56,7 @@ Wikis = Mapping[tuple[str, str], LiveWiki]
 
 @pytest.fixture(scope="module")
 def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[Wikis]:
-    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts.
-
-    A forked index process would show another's environment: this one is not forked.
-    """
+    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts."""
     place = tmp_path_factory.mktemp("access")
     repository = make_repository(place / "repository", handbook)
     started = {}
@@ -65,13 +64,7 @@ def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | by
         for method in ("", "PROXY_HEADER"):
             for access in ACCESSES:
                 approves = str(access != "REGISTERED")
-                settings: dict[str, Any] = {
-                    **SHARED,
-                    PYTHON: "",
-                    "AUTH_METHOD": method,
-                    "READ_ACCESS": access,
-                    "AUTO_APPROVAL": approves,
-                }
+                settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
                 server = LiveWiki(repository, place / "index", **settings)
                 started[method, access] = running.enter_context(server)
         server.wait_until_indexed()
