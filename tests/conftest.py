@@ -60,12 +60,13 @@ def impatience() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def light_parts(request: pytest.FixtureRequest) -> Iterator[None]:
     """Give engines in this process, and in those that tests start, light parts, unless the module is marked `real_parts`."""
-    if request.node.get_closest_marker("real_parts") or _part(request.path) not in _WITH_LIGHT_PARTS:
+    is_forked = request.node.get_closest_marker("forked") is not None
+    if not is_forked and (request.node.get_closest_marker("real_parts") or _part(request.path) not in _WITH_LIGHT_PARTS):
         yield
         return
     from tests.support import light_parts
 
-    with light_parts.installed():
+    with light_parts.installed(real=is_forked):
         yield
 
 

@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.light_parts import PYTHON
+from tests.support.light_parts import PYTHON, REAL
 
 _PRELOADED = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
@@ -34,7 +34,8 @@ _PRELOADED = (
 )
 _FIRST_FREE_FILE, _MOST_FILES = 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
-_running: list[tuple[subprocess.Popen[bytes], Path]] = []
+_running: dict[str | None, tuple[subprocess.Popen[bytes], Path]] = {}
+"""The servers, by the parts that they have, and their directories."""
 
 
 class Request(NamedTuple):
@@ -50,7 +51,8 @@ class Request(NamedTuple):
 
 def started() -> str:
     """Start this process's server unless it runs; return the path of the interpreter's stand-in."""
-    if not _running:
+    parts = os.environ.get(REAL)
+    if parts not in _running:
         place = Path(tempfile.mkdtemp(prefix="otterwiki-fork-"))
         stand_in = place / "python"
         stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
@@ -59,15 +61,16 @@ def started() -> str:
             listener.bind(str(place / "socket"))
             listener.listen(128)
             command = [sys.executable, "-P", "-m", __name__, str(listener.fileno())]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
-        _running.append((process, place))
-    return str(_running[0][1] / "python")
+            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment)
+        _running[parts] = process, place
+    return str(_running[parts][1] / "python")
 
 
 def stop() -> None:
-    """End this process's server; what it forked goes on."""
+    """End this process's servers; what they forked goes on."""
     while _running:
-        process, place = _running.pop()
+        _, (process, place) = _running.popitem()
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
@@ -179,7 +182,7 @@ def _run(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     server = _Server(socket.socket(fileno=int(sys.argv[1])))
-    for module in _PRELOADED:
+    for module in (*_PRELOADED, *(("chromadb", "chromadb_rust_bindings") if os.environ.get(REAL) else ())):
         import_module(module)
     gc.freeze()
     asked = server.next_request()
