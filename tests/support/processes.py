@@ -29,6 +29,12 @@ def wait_until_ended(pid: int, seconds: float = 60) -> None:
             os.close(watch)
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process and its ended children have taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def private_megabytes(pid: int) -> float:
     """Return the memory that a process shares with no other.
 
