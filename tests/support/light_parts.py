@@ -31,6 +31,12 @@ Replace = Callable[[Any, Set], None]
 
 PYTHON = "TEST_PYTHON"
 """The environment variable with the interpreter of processes that tests start: see `tests.support.fork_server`."""
+NICE = {
+    "otterwiki_semantic.daemon.wiki_map.builder": "_NICENESS",
+    "otterwiki_semantic.embedding.local.onnx_session": "_BACKGROUND_NICENESS",
+    "otterwiki_semantic.indexing.page_loader": "_NICENESS",
+}
+"""What works in the background yields to everything else: other tests on a busy machine would hold it up for minutes."""
 REAL = "TEST_REAL_PARTS"
 """The environment variable that has processes forked, but with real parts."""
 SITE = Path(__file__).with_name("site")
@@ -96,12 +102,19 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
     set_attribute(module, "_python", lambda: os.environ.get(PYTHON) or find())
 
 
+def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
+    set_attribute(module, NICE[module.__name__], 0)
+
+
 _LIGHT: Mapping[str, Replace] = {
     "otterwiki_semantic.core.worker_process": _read_inline,
     "otterwiki_semantic.storage.chroma.embedded": _store_in_memory,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
 }
-_FORKED: Mapping[str, Replace] = {"otterwiki_semantic.daemon.launcher": _fork_daemon}
+_FORKED: Mapping[str, Replace] = {
+    "otterwiki_semantic.daemon.launcher": _fork_daemon,
+    **dict.fromkeys(NICE, _work_at_full_priority),
+}
 
 
 def replacements() -> dict[str, Replace]:
