@@ -11,6 +11,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.support import fork_server
+from tests.support.light_parts import NICE
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -39,18 +41,22 @@ _NUMBERS = count()
 def pytest_configure() -> None:
     """Let temporary files live in memory if there is room: a disk that is busy with other work holds every commit up."""
     note_session()
+    # Threads of several processes wait for each other in busy loops.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def impatience() -> Iterator[None]:
-    """Let engines in this process fill ChromaDB soon after a change, for which many tests wait.
+    """Let engines in this process fill ChromaDB soon after a change, and work at full priority: many tests wait for both.
 
     With SEMANTIC_VECTOR_SEARCH=chroma, as in `make test-chroma`, they also search in it.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("otterwiki_semantic.indexing.mirror_job._QUIET_SECONDS", 0.1)
+        for module, niceness in NICE.items():
+            patch.setattr(f"{module}.{niceness}", 0)
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
             patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
         yield
@@ -59,12 +65,13 @@ def impatience() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def light_parts(request: pytest.FixtureRequest) -> Iterator[None]:
     """Give engines in this process, and in those that tests start, light parts, unless the module is marked `real_parts`."""
-    if request.node.get_closest_marker("real_parts") or _part(request.path) not in _WITH_LIGHT_PARTS:
+    is_forked = request.node.get_closest_marker("forked") is not None
+    if not is_forked and (request.node.get_closest_marker("real_parts") or _part(request.path) not in _WITH_LIGHT_PARTS):
         yield
         return
     from tests.support import light_parts
 
-    with light_parts.installed():
+    with light_parts.installed(real=is_forked):
         yield
 
 
@@ -92,6 +99,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if a process outlives its test."""
+    fork_server.stop()
     if hasattr(session.config, "workerinput"):
         return
     left = outliving_processes()

@@ -41,7 +41,7 @@ _NOT_BLANK = r"[^\s\x1c-\x1f\x85]"
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _LINES = re.compile("^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$")
 _MAX_SHOWN = 60
-_PLACE = re.compile(r" - at `\$\.value(.*)`$")
+_PLACE = re.compile(r" - at `\$\.value([^`]*)`$")
 _STEP = re.compile(r"\[([0-9]+)\]|\.(\w+)")
 
 

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 Set = Callable[[Any, str, object], None]
+Replace = Callable[[Any, Set], None]
 
+PYTHON = "TEST_PYTHON"
+"""The environment variable with the interpreter of processes that tests start: see `tests.support.fork_server`."""
+NICE = {
+    "otterwiki_semantic.daemon.wiki_map.builder": "_NICENESS",
+    "otterwiki_semantic.embedding.local.onnx_session": "_BACKGROUND_NICENESS",
+    "otterwiki_semantic.indexing.page_loader": "_NICENESS",
+}
+"""What works in the background yields to everything else: other tests on a busy machine would hold it up for minutes."""
+REAL = "TEST_REAL_PARTS"
+"""The environment variable that has processes forked, but with real parts."""
 SITE = Path(__file__).with_name("site")
 """With this directory in PYTHONPATH, a process has light parts from its start."""
 
@@ -35,22 +46,25 @@ _shared_model: list[OpenedGraph] = []
 
 
 @contextmanager
-def installed() -> Iterator[None]:
-    """Have light parts in this process, and in those started while the block runs, unless searches are to use ChromaDB."""
+def installed(*, real: bool = False) -> Iterator[None]:
+    """Have light parts in this process, and in those started while the block runs, unless searches are to use ChromaDB.
+
+    With `real`, parts are what users get, but processes are forked.
+    """
     import pytest
+
+    from tests.support import fork_server
 
     with pytest.MonkeyPatch.context() as patch:
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") != "chroma":
-            _install(patch.setattr)
+            if real:
+                patch.setenv(REAL, "1")
+            for name, replace in replacements().items():
+                replace(import_module(name), patch.setattr)
             for place in (SITE.parent.parent.parent, SITE):
                 patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
+            patch.setenv(PYTHON, fork_server.started())
         yield
-
-
-def _install(set_attribute: Set) -> None:
-    """Replace the heavy parts of this process."""
-    for name, replace in REPLACEMENTS.items():
-        replace(import_module(name), set_attribute)
 
 
 def _read_inline(module: Any, set_attribute: Set) -> None:
@@ -83,12 +97,29 @@ def _share_model(module: Any, set_attribute: Set) -> None:
     set_attribute(module.BundledModel, "open", open_shared)
 
 
-REPLACEMENTS: Mapping[str, Callable[[Any, Set], None]] = {
+def _fork_daemon(module: Any, set_attribute: Set) -> None:
+    find = module._python
+    set_attribute(module, "_python", lambda: os.environ.get(PYTHON) or find())
+
+
+def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
+    set_attribute(module, NICE[module.__name__], 0)
+
+
+_LIGHT: Mapping[str, Replace] = {
     "otterwiki_semantic.core.worker_process": _read_inline,
     "otterwiki_semantic.storage.chroma.embedded": _store_in_memory,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
 }
-"""What replaces parts of a module, by its name."""
+_FORKED: Mapping[str, Replace] = {
+    "otterwiki_semantic.daemon.launcher": _fork_daemon,
+    **dict.fromkeys(NICE, _work_at_full_priority),
+}
+
+
+def replacements() -> dict[str, Replace]:
+    """Return what replaces parts of a module, by its name."""
+    return {**_FORKED, **({} if os.environ.get(REAL) else _LIGHT)}
 
 
 def open_in_memory(store: EmbeddedChromaStore) -> Collection:

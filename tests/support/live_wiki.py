@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +19,7 @@ from typing import Any, Self, TypeVar
 
 from demo.run import PAGES
 from otterwiki_semantic.core.records import ChromaState, IndexStatus
+from tests.support.fork_server import python
 from tests.support.ports import free_port
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ class LiveWiki:
         self.repository = repository
         self.data_dir = data_dir
         start = ["-m", "flask"] if plugin else ["-c", _WITHOUT_PLUGIN]
-        self._command = command or [sys.executable, *start, "--app", "otterwiki.server", "run", "--port", "{port}"]
+        self._command = command or [python(), *start, "--app", "otterwiki.server", "run", "--port", "{port}"]
         self._log = data_dir.parent / f"{data_dir.name}.wiki.log"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"

@@ -20,6 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from tests.support.fork_server import python
 from tests.support.live_wiki import eventually
 
 PROGRAM = str(Path(sys.executable).with_name("otterwiki-semantic"))
@@ -57,7 +58,7 @@ class Server:
                     yield client
             return
         parameters = StdioServerParameters(
-            command=PROGRAM, args=["mcp", *self.arguments], env=environment(**dict(self.settings))
+            command=python(), args=[PROGRAM, "mcp", *self.arguments], env=environment(**dict(self.settings))
         )
         with self.log.open("a", encoding="utf-8") as log:
             async with Client(stdio_client(parameters, errlog=log), mode=self.mode) as client:
@@ -117,7 +118,7 @@ def http_server(log: Path, *arguments: str, **settings: str) -> Iterator[Server]
     """Serve over HTTP on a free port of this machine."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [PROGRAM, "mcp", "--http", "0", *arguments], env=environment(**settings), stdout=output, stderr=output
+            [python(), PROGRAM, "mcp", "--http", "0", *arguments], env=environment(**settings), stdout=output, stderr=output
         )
     try:
         found = eventually(lambda: process.poll() is not None or _SERVING.search(log.read_text()), why="the server listens")

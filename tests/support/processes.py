@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,22 @@ def is_running(pid: int) -> bool:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
+
+
+def wait_until_ended(pid: int, seconds: float = 60) -> None:
+    """Wait for the end of a process, which may be no child of this one."""
+    with suppress(ProcessLookupError):
+        watch = os.pidfd_open(pid)
+        try:
+            assert select.select([watch], [], [], seconds)[0], f"process {pid} has not ended"
+        finally:
+            os.close(watch)
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process and its ended children have taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def private_megabytes(pid: int) -> float:

@@ -47,7 +47,6 @@ from tests.support.model_servers import ModelServer, Reply, serving
 from tests.support.packages import fake_package
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
-from tests.support.processes import owners_of
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -497,7 +496,6 @@ def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> N
     assert index.detail.startswith("5 pages, 6 passages, ")
     assert "its file is intact" in index.detail
     assert files_of(settings_of(resting).data_dir) == before
-    assert owners_of(settings_of(resting).data_dir) == []
 
 
 @pytest.mark.parametrize("start", [0, 30_000])

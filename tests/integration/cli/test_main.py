@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.fork_server import python
+from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, make_repository
 from tests.support.processes import is_running
 from tests.support.tiny_models import write_onnx
@@ -30,7 +32,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str
 
 def run(*arguments: str | Path, **environment: str) -> Answer:
     inherited = {name: value for name, value in os.environ.items() if name not in {"REPOSITORY", "SEMANTIC_DATA_DIR"}}
-    command = [str(PROGRAM), *map(str, arguments)]
+    command = [python(), str(PROGRAM), *map(str, arguments)]
     return subprocess.run(
         command,
         env={**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_PAGES": "none", **environment},
@@ -196,7 +198,7 @@ def in_terminal(*arguments: str | Path, **environment: str) -> str:
         for name, value in os.environ.items()
         if name not in {"REPOSITORY", "NO_COLOR"} and not name.startswith("SEMANTIC_")  # of a wiki that another test serves
     }
-    command = [str(PROGRAM), *map(str, arguments)]
+    command = [python(), str(PROGRAM), *map(str, arguments)]
     subprocess.run(command, env={**inherited, "SEMANTIC_PAGES": "none", **environment}, stdout=terminal, check=True)
     os.close(terminal)
     printed = b""
@@ -538,7 +540,7 @@ def test_index_waits_for_the_index_that_the_settings_ask_for_and_fails_if_the_mo
     at = ("--repository", repository, "--data-dir", tmp_path / "index")
 
     def indexed(**settings: str) -> Answer:
-        found = run("index", *at, **settings)
+        found = run("index", *at, **settings, **{PYTHON: ""})  # a forked process shows another's command
         pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
         assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
         os.kill(pid, signal.SIGTERM)

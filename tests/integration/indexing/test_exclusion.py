@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
+from otterwiki_semantic.content.pages import prepare_page
+from otterwiki_semantic.core.errors import LimitExceededError, PageExcludedError, PageNotFoundError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
-from otterwiki_semantic.core.records import DraftRequest, Mode, PageListRequest, PageRequest, SearchOptions
+from otterwiki_semantic.core.records import DraftRequest, Mode, Page, PageListRequest, PageRequest, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -251,17 +252,22 @@ def test_excluded_pages_stay_out_of_a_rebuild_and_are_not_read_again_for_nothing
     assert (index.status().pages, index.status().excluded_pages) == (2, 3)
 
 
-BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000))
-"""See `test_bad_pages`."""
-
-
 @pytest.mark.parametrize("value", ["false", "words"])
 def test_a_page_that_cannot_be_parsed_is_kept_from_models_all_the_same(
     server: ModelServer, settings: Settings, start: Start, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 1.0)
-    commit(settings.repository, {"diary.md": hidden(value, f"{BOMB}\nThe locksmith keeps a spare key.")})
+    refused: list[str] = []
+
+    def prepare(path: str, *arguments: Any) -> Page:
+        if path == "diary":
+            refused.append(path)
+            raise LimitExceededError("took longer than 1 s of processor time")
+        return prepare_page(path, *arguments)
+
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.prepare_page", prepare)
+    commit(settings.repository, {"diary.md": hidden(value, "The locksmith keeps a spare key.")})
     index = start()
+    assert refused
     assert found(index, "locksmith", Mode.KEYWORD) == ({"diary"} if value == "words" else set())
     assert "locksmith" not in sent(server)
 

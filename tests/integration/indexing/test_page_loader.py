@@ -41,7 +41,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 
 @pytest.fixture
-def loading(repository: Repository) -> Iterator[Loading]:
+def loading(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 600.0)  # none ends because the machine is busy
     made: list[PageLoader] = []
 
     def load(**options: object) -> PageLoader:
@@ -93,6 +94,7 @@ def test_only_one_process_stays_when_nothing_is_read(
 
 def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 1.0)
+    monkeypatch.setattr("otterwiki_semantic.core.worker_process._CLOCK_FACTOR", 100)  # the machine may be busy
     pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(250)} | {"p050.md": BOMB + "\nThe quokka.\n"}
     repository = Repository(make_repository(tmp_path / "repository", pages))
     loader = PageLoader(repository, BundledModel(), processes=2)

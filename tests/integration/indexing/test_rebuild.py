@@ -390,7 +390,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
     assert serving(index) is generation
     assert generation.vector_store.count() == PAGES
     assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
-    assert [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")]
+    eventually(lambda: [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")])
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
     assert index.status().embedded_texts == edited
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from threading import Condition
 
 import pytest
 
@@ -20,6 +21,8 @@ from tests.support.live_wiki import commit, eventually, head_of, is_settled, mak
 
 PAGES = 80
 LINKED = "p079"
+STEP, FIRST = 4, 2
+"""Passages that are embedded at a time, and how many times that is done at first, from which the model's speed is known."""
 
 
 def page(number: int) -> str:
@@ -34,39 +37,58 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(repository, tmp_path / "index", sync_interval=3600, pages=())
 
 
-class SlowModel:
-    """Makes the bundled model slow, and notes what it embeds."""
+class HeldModel:
+    """Has the bundled model embed as many steps of `STEP` passages as the test allows, and notes what it embeds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: list[str] = []
-        self.seconds = 0.1
         self.fails = False
+        self.free = "no passage"
+        """How passages begin that are always embedded."""
+        self._allowed: float = FIRST
+        self._changed = Condition()
         embed = BundledModel.embed
 
-        def slowly(model: BundledModel, texts: Sequence[str]) -> Matrix:
+        def embed_if_allowed(model: BundledModel, texts: Sequence[str]) -> Matrix:
+            passages = [text for text in texts if text.startswith("[")]
+            self.texts += passages
+            if passages and not any(text.startswith(self.free) for text in passages):
+                self._take()
             if self.fails:
                 raise ModelError("it is down")
-            self.texts += [text for text in texts if text.startswith("[")]
-            time.sleep(self.seconds)
             return embed(model, texts)
 
-        monkeypatch.setattr(BundledModel, "embed", slowly)
-        monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 4)
+        monkeypatch.setattr(BundledModel, "embed", embed_if_allowed)
+        monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", STEP)
         monkeypatch.setattr("otterwiki_semantic.indexing.sync._PAGES_PER_BATCH", 8)
         monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.0)
 
+    def allow(self, steps: float = math.inf) -> None:
+        with self._changed:
+            self._allowed += steps
+            self._changed.notify_all()
+
+    def hold(self) -> None:
+        with self._changed:
+            self._allowed = FIRST
+
+    def _take(self) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._allowed > 0, 90)
+            self._allowed -= 1
+
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> SlowModel:
-    return SlowModel(monkeypatch)
+def model(monkeypatch: pytest.MonkeyPatch) -> HeldModel:
+    return HeldModel(monkeypatch)
 
 
 @pytest.fixture
-def index(settings: Settings, model: SlowModel) -> Iterator[IndexEngine]:
+def index(settings: Settings, model: HeldModel) -> Iterator[IndexEngine]:
     made = IndexEngine(settings)
     made.start()
     yield made
-    model.seconds = 0.0
+    model.allow()
     made.close()
 
 
@@ -83,8 +105,8 @@ def is_whole(index: IndexEngine) -> bool:
     return is_settled(index.status()) and index.status().index.pending_pages == 0
 
 
-def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: IndexEngine, model: SlowModel) -> None:
-    progress = eventually(lambda: found_by_words(index))
+def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: IndexEngine, model: HeldModel) -> None:
+    progress = eventually(lambda: (found := found_by_words(index)) and found.chunks_done and found)
     assert progress
     assert progress.chunks_done < progress.chunks_total == PAGES + 3
     assert progress.seconds_left
@@ -93,6 +115,7 @@ def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: 
     assert answer.results[0].similarity is None
     assert 0 < answer.index.pending_pages < PAGES
     assert "all 83 pages by words" in answer.index.progress.describe()  # type: ignore[union-attr]
+    model.allow()
     eventually(lambda: is_whole(index))
     answer = ask(index, "unit60")
     assert answer.results[0].similarity is not None
@@ -100,47 +123,46 @@ def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: 
     assert sorted(model.texts) == sorted(set(model.texts)), "each passage is embedded once"
 
 
-def test_a_page_that_many_link_to_is_embedded_before_others(index: IndexEngine, model: SlowModel) -> None:
+def test_a_page_that_many_link_to_is_embedded_before_others(index: IndexEngine, model: HeldModel) -> None:
+    model.allow()
     eventually(lambda: is_whole(index))
     places = {text.partition("]")[0]: place for place, text in enumerate(model.texts)}
     first_batch = 8
     assert places["[Page 79"] == first_batch
 
 
-def test_a_page_that_is_opened_comes_next(index: IndexEngine, model: SlowModel) -> None:
-    model.seconds = 0.5
+def test_a_page_that_is_opened_comes_next(index: IndexEngine, model: HeldModel) -> None:
     eventually(lambda: found_by_words(index))
     index.related("p041", 3)
     embedded = len(model.texts)
-    model.seconds = 0.1
+    model.allow()
     eventually(lambda: is_whole(index))
     place = next(place for place, text in enumerate(model.texts) if text.startswith("[Page 41]"))
     assert place < embedded + 64 + 8
 
 
 def test_a_commit_is_indexed_at_once_while_others_are_embedded(
-    settings: Settings, index: IndexEngine, model: SlowModel
+    settings: Settings, index: IndexEngine, model: HeldModel
 ) -> None:
-    model.seconds = 4.0  # of each step: the rest takes longer than the search waits
     eventually(lambda: found_by_words(index))
+    model.free = "[Radiators]"
     commit(settings.repository, {"fresh.md": "# Radiators\n\nBleed them in autumn, or they gurgle all winter.\n"})
     index.notify()
-    start = time.monotonic()
-    answer = ask(index, "heating makes a bubbling noise", Mode.SEMANTIC, wait=30)
+    model.allow(2)
+    answer = ask(index, "heating makes a bubbling noise", Mode.SEMANTIC, wait=60)
     assert answer.results[0].path == "fresh"
     assert answer.index.progress, "the rest is not waited for"
-    assert time.monotonic() - start < 20
-    model.seconds = 0.0
+    model.allow()
     eventually(lambda: is_whole(index))
     assert index.status().index.commit == head_of(settings.repository)
 
 
-def test_what_was_embedded_outlives_a_restart(settings: Settings, index: IndexEngine, model: SlowModel) -> None:
+def test_what_was_embedded_outlives_a_restart(settings: Settings, index: IndexEngine, model: HeldModel) -> None:
+    model.allow(6)
     eventually(lambda: (progress := found_by_words(index)) and progress.chunks_done > 30)
-    index.close()
-    before = len(model.texts)
-    assert before < PAGES
-    model.seconds = 0.0
+    index.close(0.1)
+    assert len(model.texts) < PAGES
+    model.allow()
     again = IndexEngine(settings)
     again.start()
     eventually(lambda: is_whole(again))
@@ -149,30 +171,32 @@ def test_what_was_embedded_outlives_a_restart(settings: Settings, index: IndexEn
     assert len(model.texts) <= PAGES + 3 + 8, "at most the steps under way were lost"
 
 
-def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(index: IndexEngine, model: SlowModel) -> None:
+def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(index: IndexEngine, model: HeldModel) -> None:
     eventually(lambda: found_by_words(index))
     model.fails = True
+    model.allow()
     eventually(lambda: index.status().status == "ready")
     status = index.status()
     assert 0 < status.index.pending_pages < PAGES
     assert any("found by keywords only" in problem.message for problem in status.problems)
     assert ask(index, "unit60").results[0].path == "p060"
-    model.fails, model.seconds = False, 0.0
+    model.fails = False
     index.notify()
     eventually(lambda: is_whole(index))
     assert index.status().vectors == PAGES + 3
 
 
 def test_with_another_model_words_are_complete_and_meaning_follows(
-    settings: Settings, index: IndexEngine, model: SlowModel
+    settings: Settings, index: IndexEngine, model: HeldModel
 ) -> None:
-    model.seconds = 0.0
+    model.allow()
     eventually(lambda: is_whole(index))
     index.close()
     old = (settings.data_dir / "current").read_text().strip()
     with closing(sqlite3.connect(settings.data_dir / "generations" / old / "catalog.sqlite3")) as catalog, catalog:
         catalog.execute("UPDATE meta SET value = 'another model' WHERE name IN ('fingerprint', 'recipe')")
-    model.seconds = 0.1
+    model.hold()
+    model.allow(8)
     changed = IndexEngine(settings)
     changed.start()
     try:
@@ -184,9 +208,11 @@ def test_with_another_model_words_are_complete_and_meaning_follows(
         assert rebuild.state is RebuildState.RUNNING
         assert rebuild.pages_by_words == PAGES + 3
         commit(settings.repository, {"fresh.md": "# Fresh\n\nA page about gurgling radiators.\n"})
+        model.free = "[Fresh]"
         changed.notify()
+        model.allow(2)
         eventually(lambda: ask(changed, "gurgling radiators").results[0].path == "fresh")
-        model.seconds = 0.0
+        model.allow()
         eventually(lambda: is_whole(changed) and changed.status().rebuild.state is RebuildState.DONE)
         assert changed.status().vectors == PAGES + 4
     finally:

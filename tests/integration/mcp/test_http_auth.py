@@ -16,6 +16,7 @@ import pytest
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.http_auth import http_access
 from otterwiki_semantic.mcp.rest_backend import RestBackend
+from tests.support.fork_server import python
 from tests.support.mcp_clients import PROGRAM, Server, environment, http_server
 
 TOKEN = "a-token-that-nobody-may-see"
@@ -45,7 +46,7 @@ def post(server: Server, **headers: str) -> httpx.Response:
 
 def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PROGRAM, "mcp", *arguments], env=environment(**settings), capture_output=True, text=True, check=False
+        [python(), PROGRAM, "mcp", *arguments], env=environment(**settings), capture_output=True, text=True, check=False
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fork_server import python
 from tests.support.live_wiki import make_repository
 from tests.support.mcp_clients import PROGRAM, environment
 
@@ -29,7 +30,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """Send a line to one server, and give its next answer."""
     place = tmp_path_factory.mktemp("stdio")
     repository = make_repository(place / "repository", {"otter.md": "# Otters\n\nAn otter swims in the brook.\n"})
-    command = [PROGRAM, "mcp", "--repository", str(repository), "--data-dir", str(place / "index")]
+    command = [python(), PROGRAM, "mcp", "--repository", str(repository), "--data-dir", str(place / "index")]
     with subprocess.Popen(
         command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
     ) as process:

@@ -21,6 +21,7 @@ from werkzeug.test import TestResponse
 from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
+from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 
 ROOT = "/api/v1"
@@ -45,7 +46,9 @@ OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
 BEARER = {"Authorization": f"Bearer {KEY}"}
 WRONG = {"Authorization": "Bearer wrong"}
-SHARED = {"EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
+NOT_FORKED = {PYTHON: ""}
+"""A forked index process would show another's environment and command."""
+SHARED = {**NOT_FORKED, "EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
 _META_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
 
 Wikis = Mapping[tuple[str, str], LiveWiki]

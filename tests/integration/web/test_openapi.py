@@ -50,7 +50,7 @@ def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
     schema = schemathesis.openapi.from_dict(document)
     schema.validate()
     schema.config.update(base_url=wiki.url + ROOT)
-    schema.config.generation.update(max_examples=settings().max_examples // 12)
+    schema.config.generation.update(max_examples=settings().max_examples // 25)
     rejection = schema.config.checks.negative_data_rejection
     rejection.expected_statuses = [*rejection.expected_statuses, "413"]
     return schema

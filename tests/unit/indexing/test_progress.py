@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-import re
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from types import SimpleNamespace
 
 import pytest
 
 from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 from otterwiki_semantic.indexing import progress
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced
-from tests.support.live_wiki import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -19,29 +21,37 @@ def _announcements(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_long_work_is_announced_with_its_progress_and_its_end(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.001)
     monkeypatch.setattr(progress, "_NEXT_SECONDS", 0.001)
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[-1]))
+    announcements = SimpleQueue[logging.LogRecord]()
+    handler = QueueHandler(announcements)
+    ANNOUNCEMENTS.addHandler(handler)
+    request.addfinalizer(lambda: ANNOUNCEMENTS.removeHandler(handler))
+
+    def wait_for(message: str) -> None:
+        while announcements.get(timeout=60).getMessage() != message:
+            pass
+
     tracker = ProgressTracker()
     with announced(tracker, is_build=False, indexed=lambda: (1200, 2058)):
         tracker.begin([PageFile(f"page {number}", "blob", 10) for number in range(1200)], 0)
-        eventually(lambda: len(caplog.messages) > 1)
-        assert caplog.messages[:2] == ["indexing 1,200 pages", "indexed 0 of 1,200 pages by words, 0% by meaning"]
+        wait_for("indexed 0 of 1,200 pages by words, 0% by meaning")
+        assert caplog.messages[0] == "indexing 1,200 pages"
         tracker.page_read(3000, 100)
         tracker.chunks_embedded(20, seconds=2)
         tracker.pages_stored(300, lacking=300)
-        eventually(
-            lambda: re.fullmatch(r"indexed 300 of 1,200 pages by words, 5% by meaning, about 3[89] s left", caplog.messages[-1])
-        )
+        wait_for("indexed 300 of 1,200 pages by words, 5% by meaning, about 38 s left")
         tracker.page_read(9000, 300)
         tracker.pages_stored(900, lacking=900)
         tracker.begin_embedding(1200, 380)
         tracker.chunks_embedded(80, seconds=8)
-        eventually(
-            lambda: re.fullmatch(r"indexed all 1,200 pages by words, 25% by meaning, about 30 s left", caplog.messages[-1])
-        )
-    assert caplog.messages[-1] == "search is ready: 1,200 pages, 2,058 chunks in 0 s"
+        wait_for("indexed all 1,200 pages by words, 25% by meaning, about 30 s left")
+        clock.append(10.0)
+    assert caplog.messages[-1] == "search is ready: 1,200 pages, 2,058 chunks in 10 s"
 
 
 def test_the_end_of_short_work_is_announced_for_a_build_only(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
+from queue import SimpleQueue
 from threading import Event
 
 import pytest
 
 from otterwiki_semantic.indexing.scheduler import Scheduler
-from tests.support.live_wiki import eventually
+
+SECONDS = 60
+"""How long a test waits before it fails."""
+Begun = SimpleQueue[str]
 
 
 @pytest.fixture
@@ -22,49 +26,48 @@ def scheduler() -> Iterator[Scheduler]:
 
 
 def test_what_is_asked_for_during_work_makes_it_run_once_more(scheduler: Scheduler) -> None:
-    begun: list[int] = []
-    may_end = Event()
+    begun, may_end = Begun(), Event()
 
     def sync() -> None:
-        begun.append(len(begun))
-        may_end.wait(10)
+        begun.put("sync")
+        may_end.wait(SECONDS)
 
     scheduler.run_in(0, "sync", sync)
-    eventually(lambda: begun == [0])
+    assert begun.get(timeout=SECONDS) == "sync"
     for _ in range(5):
         scheduler.run_within(0, "sync", sync)
-    assert begun == [0], "one at a time"
+    assert begun.empty(), "one at a time"
     may_end.set()
-    eventually(lambda: len(begun) == 2 and not scheduler.is_running("sync"))
-    assert len(begun) == 2
+    assert begun.get(timeout=SECONDS) == "sync"
+    scheduler.run_within(0, "sync", lambda: begun.put("what comes next"))
+    assert begun.get(timeout=SECONDS) == "what comes next"
 
 
 def test_work_that_fails_does_not_stop_later_work(scheduler: Scheduler) -> None:
-    runs: list[int] = []
+    begun = Begun()
 
     def sync() -> None:
-        runs.append(len(runs))
+        begun.put("sync")
         raise RuntimeError("it fails")
 
-    scheduler.run_in(0, "sync", sync)
-    eventually(lambda: runs == [0])
-    scheduler.run_in(0, "sync", sync)
-    eventually(lambda: runs == [0, 1])
+    for _ in range(2):
+        scheduler.run_in(0, "sync", sync)
+        assert begun.get(timeout=SECONDS) == "sync"
 
 
 def test_work_takes_the_place_of_earlier_work_in_its_slot_only(scheduler: Scheduler) -> None:
-    done: list[str] = []
-    scheduler.run_in(3600, "map", lambda: done.append("replaced"))
-    scheduler.run_in(0.3, "other", lambda: done.append("other"))
-    scheduler.run_in(0, "map", lambda: done.append("first"))
-    eventually(lambda: done == ["first", "other"], 10)
+    begun = Begun()
+    scheduler.run_in(3600, "map", lambda: begun.put("replaced"))
+    scheduler.run_in(0.3, "other", lambda: begun.put("other"))
+    scheduler.run_in(0, "map", lambda: begun.put("first"))
+    assert {begun.get(timeout=SECONDS) for _ in range(2)} == {"first", "other"}
 
 
 def test_what_waits_is_never_put_off_by_what_may_wait_longer(scheduler: Scheduler) -> None:
-    done: list[str] = []
-    scheduler.run_within(0.1, "sync", lambda: done.append("early"))
-    scheduler.run_within(3600, "sync", lambda: done.append("late"))
-    eventually(lambda: done == ["early"], 10)
+    begun = Begun()
+    scheduler.run_within(0.1, "sync", lambda: begun.put("early"))
+    scheduler.run_within(3600, "sync", lambda: begun.put("late"))
+    assert begun.get(timeout=SECONDS) == "early"
 
 
 def test_a_stop_waits_for_its_slot_and_starts_nothing_more(scheduler: Scheduler) -> None:
@@ -73,15 +76,15 @@ def test_a_stop_waits_for_its_slot_and_starts_nothing_more(scheduler: Scheduler)
 
     def sync() -> None:
         began.set()
-        may_end.wait(10)
+        may_end.wait(SECONDS)
         done.append("sync")
 
     scheduler.run_in(0, "sync", sync)
-    assert began.wait(10)
+    assert began.wait(SECONDS)
     scheduler.stop(0.01, "sync")
     assert done == [], "it waits no longer than it may"
     may_end.set()
-    scheduler.stop(10, "sync")
+    scheduler.stop(SECONDS, "sync")
     scheduler.run_in(0, "sync", lambda: done.append("again"))
     assert done == ["sync"]
 
@@ -104,5 +107,5 @@ def test_a_clock_that_is_set_back_delays_nothing(monkeypatch: pytest.MonkeyPatch
     scheduler.start()
     scheduler.run_in(0.3, "sync", done.set)
     shift = timedelta(days=-400)
-    assert done.wait(10)
+    assert done.wait(SECONDS)
     scheduler.stop(5, "sync")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from tests.support.chat_server import (
 )
 from tests.support.ports import free_port
 
+SECONDS = 60
+"""How long a test waits before it fails."""
 KEY = "sk-very-secret-key"
 SENT = "The combination of the safe is nobody's business but ours."
 ASKED = [Message("system", "Follow the rules."), Message("user", "Who?"), Message("assistant", "Ana."), Message("user", SENT)]
@@ -168,17 +171,10 @@ def test_an_endless_line_ends(provider: str) -> None:
 
 
 def test_a_dripping_server_ends_in_time(provider: str) -> None:
-    start = time.monotonic()
     with ChatServer(dripping("no ", 0.05)) as server:
-        with pytest.raises(ChatModelError):
+        with pytest.raises(ChatModelError, match="SEMANTIC_ANSWERS_SECONDS"):
             "".join(model_of(provider, server.url).stream(ASKED, 1, lambda: False))
-        assert time.monotonic() - start < 3
-        assert server.hung_up.wait(5)
-
-
-def test_a_slow_server_is_known_as_slow(provider: str) -> None:
-    with ChatServer(dripping("no ", 0.05)) as server, pytest.raises(ChatModelError, match="SEMANTIC_ANSWERS_SECONDS"):
-        "".join(model_of(provider, server.url).stream(ASKED, 1, lambda: False))
+        assert server.hung_up.wait(SECONDS)
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
@@ -193,27 +189,28 @@ def test_the_connection_ends_with_the_reader(provider: str, is_silent: bool) -> 
         answer = model_of(provider, server.url).stream(ASKED, 60, lambda: False)
         next(iter(answer))
         answer.close()  # type: ignore[attr-defined]
-        assert server.hung_up.wait(5)
+        assert server.hung_up.wait(SECONDS)
 
 
 def test_the_connection_ends_before_the_answer_begins(provider: str) -> None:
     """A model may read the sources for a minute before its server sends anything."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(10)
-        start = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as threads:
+        listening.settimeout(SECONDS)
+        connected = threads.submit(listening.accept)
         model = model_of(provider, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        assert list(model.stream(ASKED, 60, lambda: time.monotonic() > start + 0.5)) == []
-        with listening.accept()[0] as connection:
-            connection.settimeout(5)
+        assert list(model.stream(ASKED, SECONDS, connected.done)) == []
+        with connected.result()[0] as connection:
+            connection.settimeout(SECONDS)
             while connection.recv(65_536):
                 pass
 
 
 def test_a_cancelled_answer_ends_without_an_error(provider: str) -> None:
-    start = time.monotonic()
+    read: list[str] = []
     with ChatServer(dripping("so ", 0.02)) as server:
-        read = list(model_of(provider, server.url).stream(ASKED, 60, lambda: time.monotonic() > start + 0.5))
-        assert server.hung_up.wait(5)
+        for part in model_of(provider, server.url).stream(ASKED, SECONDS, lambda: len(read) > 3):
+            read.append(part)  # noqa: PERF402 - what was read cancels the answer
+        assert server.hung_up.wait(SECONDS)
     assert read
 
 

@@ -1,0 +1,191 @@
+"""A fork server: Python processes that tests start are forked from one process that has imported what they need.
+
+`started` gives the path of a stand-in for the interpreter. It takes the usual arguments (`-c`, `-m` or a script), sends them to
+the server with its environment and open files, and ends as the forked process ends. `light_parts` gives it to what tests start.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import gc
+import marshal
+import os
+import runpy
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.light_parts import PYTHON, REAL
+
+_PRELOADED = (
+    *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
+    *("feedgen.feed", "otterwiki.gitstorage", "otterwiki.util", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
+    *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
+    *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers"),
+)
+_FIRST_FREE_FILE, _MOST_FILES = 256, 4096
+_CLIENT = Path(__file__).with_name("fork_client.py")
+_running: dict[str | None, tuple[subprocess.Popen[bytes], Path]] = {}
+"""The servers, by the parts that they have, and their directories."""
+
+
+class Request(NamedTuple):
+    """What a process is to be."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    directory: str
+    umask: int
+    files: dict[int, int]
+    """Open files, by the number that they are to have."""
+
+
+def started() -> str:
+    """Start this process's server unless it runs; return the path of the interpreter's stand-in."""
+    parts = os.environ.get(REAL)
+    if parts not in _running:
+        place = Path(tempfile.mkdtemp(prefix="otterwiki-fork-"))
+        stand_in = place / "python"
+        stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
+        stand_in.chmod(0o700)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(place / "socket"))
+            listener.listen(128)
+            command = [sys.executable, "-P", "-m", __name__, str(listener.fileno())]
+            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment)
+        _running[parts] = process, place
+    return str(_running[parts][1] / "python")
+
+
+def stop() -> None:
+    """End this process's servers; what they forked goes on."""
+    while _running:
+        _, (process, place) = _running.popitem()
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+        shutil.rmtree(place)
+
+
+def python() -> str:
+    """Return the interpreter of processes that tests start."""
+    return os.environ.get(PYTHON) or sys.executable
+
+
+class _Server:
+    """Forks a process for each connection, and reports its status when it ends."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._clients: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._ended, write = os.pipe()
+        os.set_blocking(write, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(write)
+        for file in (0, self._ended, self._listener):
+            self._selector.register(file, selectors.EVENT_READ)
+
+    def next_request(self) -> Request | None:
+        """Return a request in each forked process; None in the server, when its starter has ended."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj == 0:
+                    return None
+                if key.fileobj == self._ended:
+                    self._report()
+                elif key.fileobj is not self._listener:
+                    self._kill(key.data)
+                elif request := self._fork():
+                    return request
+
+    def _fork(self) -> Request | None:
+        connection, _ = self._listener.accept()
+        head, files, _, _ = socket.recv_fds(connection, 8, 64)
+        with connection.makefile("rb") as reader:
+            arguments, environment, directory, umask, numbers = marshal.loads(reader.read(int.from_bytes(head, "big")))
+        pid = os.fork()
+        if not pid:
+            for opened in (connection, self._listener, *self._clients.values()):
+                opened.close()
+            self._selector.close()
+            return Request(arguments, environment, directory, umask, dict(zip(numbers, files, strict=True)))
+        for file in files:
+            os.close(file)
+        connection.sendall(array.array("i", [pid]))
+        self._clients[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ, pid)
+        return None
+
+    def _report(self) -> None:
+        os.read(self._ended, 4096)
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                with self._clients.pop(ended[0]) as connection, suppress(KeyError, OSError):
+                    self._selector.unregister(connection)
+                    connection.sendall(array.array("i", [os.waitstatus_to_exitcode(ended[1])]))
+
+    def _kill(self, pid: int) -> None:
+        """Kill the process of a stand-in that was killed."""
+        if (connection := self._clients.get(pid)) is not None:
+            self._selector.unregister(connection)
+            os.kill(pid, signal.SIGKILL)
+
+
+def _become(request: Request) -> None:
+    """Take the place of the stand-in."""
+    signal.set_wakeup_fd(-1)
+    for ignored in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    moved = {number: fcntl.fcntl(file, fcntl.F_DUPFD, _FIRST_FREE_FILE) for number, file in request.files.items()}
+    os.closerange(0, _FIRST_FREE_FILE)
+    for number, file in moved.items():
+        os.dup2(file, number)
+    os.closerange(_FIRST_FREE_FILE, _MOST_FILES)
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        stream = open(number, mode, buffering=1 if number == 2 else -1, closefd=False) if number in moved else None  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.chdir(request.directory)
+    os.umask(request.umask)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    added = request.environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [entry for entry in added if entry and entry not in sys.path]
+
+
+def _run(arguments: list[str]) -> None:
+    """Run what follows an interpreter in a command line."""
+    kind, *rest = arguments[arguments[0] == "-P" :]
+    if kind == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        sys.argv = [kind, *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        sys.argv = [kind, *rest]
+        runpy.run_path(kind, run_name="__main__")
+
+
+if __name__ == "__main__":
+    server = _Server(socket.socket(fileno=int(sys.argv[1])))
+    for module in (*_PRELOADED, *(("chromadb", "chromadb_rust_bindings") if os.environ.get(REAL) else ())):
+        import_module(module)
+    gc.freeze()
+    asked = server.next_request()
+    if asked is not None:
+        _become(asked)
+        _run(asked.arguments)
