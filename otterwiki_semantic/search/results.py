@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+from otterwiki_semantic.content.pages import parent_path
 from otterwiki_semantic.core.records import (
     ChunkSection,
     Explanation,
@@ -19,6 +20,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     Sort,
     StoredChunk,
+    page_number,
 )
 from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
@@ -36,7 +38,7 @@ _MAX_DISTANCE = 2
 _MAX_JOINED = 3
 _OF_CHUNK = (
     *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
-    *("chunk_index", "total_chunks", "page_word_count", "updated"),
+    *("chunk_index", "total_chunks", "page_word_count", "updated", "kind"),
 )
 """What a result repeats of its chunk."""
 
@@ -167,8 +169,10 @@ class ResultBuilder:
             context_before=before,
             context_after=after,
             explain=self._explanation(candidate, rank) if self.options.explain else None,
-            url=self.urls.of(chunk.path, section.anchor),
-            not_shown=not self.urls.shows(chunk.path),
+            url=self.urls.of(chunk.path, section.anchor, chunk.kind),
+            not_shown=not self.urls.shows(chunk.path, chunk.kind),
+            attached_to=parent_path(chunk.path) if chunk.kind else None,
+            page_number=page_number(chunk.kind, section.anchor),
         )
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:

@@ -35,8 +35,8 @@ _SELECT_LINKS = """
 SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
-       places, path, title, category, tags, ordinal, chunk_count, word_count, updated
-FROM chunks JOIN pages USING (path)"""
+       places, path, title, category, tags, ordinal, chunk_count, word_count, updated, kind
+FROM chunks JOIN pages USING (path) LEFT JOIN files USING (path)"""
 """After id and vector the columns are in the order of `StoredChunk`, but for the places: its sections and units."""
 
 
@@ -223,7 +223,7 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     """Return the chunk of a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
-    places, path, title, category, tags, *numbers, updated = page
+    places, path, title, category, tags, *numbers, updated, kind = page
     _check_text(path, vector, text)
     above = decode_list(section_path)
     if places is None:  # of an earlier version
@@ -233,5 +233,5 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     return StoredChunk(
         *(text, prefix_length, overlap_length, section, above, decode_list(headings)),
         *(anchor, start_line, end_line),
-        *(page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated), places),
+        *(page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated), places, kind),
     )

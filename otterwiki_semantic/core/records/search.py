@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from otterwiki_semantic.core.records.document import UnitKind
+from otterwiki_semantic.core.records.document import FileKind, UnitKind, page_number
 from otterwiki_semantic.core.records.pages import NamedPage
 from otterwiki_semantic.core.records.status import Freshness
 
@@ -161,6 +161,12 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Words of the page."""
     explain: Explanation | None = None
     """With `explain`: why the result has its place."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is. Its `title` is then its name, and its `url` leads to the file."""
+    attached_to: str | None = None
+    """Only of an attached file: the path of its page."""
+    page_number: int | None = None
+    """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 
     def at(self, unit: HitUnit) -> Hit:
         """Return the result as one of its units has it: named after the unit's section, and with it as its `best_sentence`."""
@@ -170,10 +176,15 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
             section_path=unit.section_path,
             breadcrumb=" > ".join(unit.section_path),
             anchor=unit.anchor,
-            url=self.url and self.url.partition("#")[0] + (f"#{unit.anchor}" if unit.anchor else ""),
+            url=self.url and self.url.partition("#")[0] + _fragment(self.kind, unit.anchor),
+            page_number=page_number(self.kind, unit.anchor),
             best_sentence=unit.range,
             units=(),
         )
+
+
+def _fragment(kind: FileKind | None, anchor: str) -> str:
+    return f"#{anchor}" if anchor and kind in {None, FileKind.PDF} else ""
 
 
 class Correction(Struct, frozen=True):
