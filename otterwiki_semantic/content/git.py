@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import subprocess
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import IO
 
 from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS, AttachmentRule, attachment_rule
+from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import Commit, FileKind, LastChange
 from otterwiki_semantic.core.settings import Settings
@@ -79,14 +81,21 @@ def _skip(stream: IO[bytes], size: int) -> None:
 class Repository:
     """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not its pages.
 
-    A file is attached to the page whose path is the file's folder; `attachments` says which of these are indexed.
+    A file is attached to the page whose path is the file's folder. `attachments` says which of these are indexed,
+    and `texts` has their Markdown.
 
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
 
-    def __init__(self, directory: Path, exclude: Sequence[str] = (), attachments: AttachmentRule = NO_ATTACHMENTS) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        exclude: Sequence[str] = (),
+        attachments: AttachmentRule = NO_ATTACHMENTS,
+        texts: AttachmentTexts | None = None,
+    ) -> None:
         self.directory = directory
-        self.attachments = attachments
+        self.attachments, self.texts = attachments, texts
         self.exclude = tuple(exclude)
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
         self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
@@ -102,7 +111,8 @@ class Repository:
     @classmethod
     def of(cls, settings: Settings) -> Repository:
         """Return the repository of a wiki with these settings."""
-        return cls(settings.repository, settings.exclude, attachment_rule(settings))
+        rule = attachment_rule(settings)
+        return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
 
     @cached_property
     def _directories(self) -> tuple[Path, Path]:
@@ -182,6 +192,16 @@ class Repository:
             for path, blob in entries.items()
             if path.rpartition("/")[0] in pages and path not in pages and path in wanted and path not in excluded
         }
+
+    def unread_attachments(self, commit: str) -> dict[str, int]:
+        """Return how many attached files of a commit would be indexed if their library were installed, by extension."""
+        rule = replace(self.attachments, kinds=self.attachments.lacking)
+        paths = Repository(self.directory, self.exclude, rule).attachment_blobs(commit)
+        return dict(Counter(posixpath.splitext(path)[1][1:].lower() for path in sorted(paths)))
+
+    def file_text(self, blob: str, kind: FileKind) -> AttachmentText | None:
+        """Return the Markdown of an attached file; None if it has not been read yet."""
+        return self.texts.get(blob, kind) if self.texts else None
 
     def file_names(self, commit: str) -> list[str]:
         """Return the paths of all files of a commit, pages and others."""
@@ -337,13 +357,13 @@ class Repository:
         listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", name).stdout  # empty if outside
         return dict(_page_entries(listing)).get(path)
 
-    def last_commit(self, commit: str, path: str) -> Commit | None:
+    def last_commit(self, commit: str, path: str, kind: FileKind | None = None) -> Commit | None:
         """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
-        return next(iter(self.commits(commit, path, 1)), None)
+        return next(iter(self.commits(commit, path, 1, kind)), None)
 
-    def commits(self, commit: str, path: str, n: int) -> list[Commit]:
-        """Return the last `n` commits up to `commit` that changed a page, the latest first."""
-        name = f":(top,literal){path}{_PAGE.decode()}"
+    def commits(self, commit: str, path: str, n: int, kind: FileKind | None = None) -> list[Commit]:
+        """Return the last `n` commits up to `commit` that changed a page, or a file of a kind, the latest first."""
+        name = f":(top,literal){path}{'' if kind else _PAGE.decode()}"
         answer = self._git("log", "-z", f"-{n}", "--format=%H%x00%an%x00%cI%x00%B", "--encoding=UTF-8", commit, "--", name)
         fields = iter(answer.decode("utf-8", errors="replace").split("\0"))
         return [

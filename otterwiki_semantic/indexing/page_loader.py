@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, AttachmentText, AttachmentTexts, file_to_markdown
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, AttachmentText, file_to_markdown
 from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, read_front_matter
 from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, parse_source, prepare_page
@@ -65,7 +65,6 @@ class PageLoader:
         self._worker = WorkerProcess()
         self._others = [WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(processes if processes > 1 else 0)]
         self._languages = languages
-        self.texts = AttachmentTexts(data_dir, repository.attachments.ocr) if data_dir else None
 
     def with_model(self, embedder: Embedder, languages: Sequence[str]) -> PageLoader:
         """Return one for another model and languages; both share the processes that read."""
@@ -78,7 +77,7 @@ class PageLoader:
 
         Its `problem` says what of it is not indexed as it should be. Errors: those of git.
         """
-        reader = _PageReader(self._embedder, profile, self._languages, self.texts, self._repository.attachments.ocr)
+        reader = _PageReader(self._embedder, profile, self._languages, self._repository)
         contents = self._contents(files)
         for file, content in islice(contents, self._read_singly(files)):
             with self._reading(file):
@@ -97,7 +96,7 @@ class PageLoader:
             yield file, next(blobs) if is_unread else b""
 
     def _is_known(self, file: PageFile) -> bool:
-        return self.texts is not None and file.kind is not None and self.texts.get(file.blob, file.kind) is not None
+        return file.kind is not None and self._repository.file_text(file.blob, file.kind) is not None
 
     def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
         """Yield pages that several processes read, in order."""
@@ -163,10 +162,9 @@ class _PageReader:
         embedder: Embedder,
         profile: Profile,
         languages: Sequence[str],
-        texts: AttachmentTexts | None = None,
-        ocr: str | None = None,
+        repository: Repository,
     ) -> None:
-        self._texts, self._ocr = texts, ocr
+        self._repository = repository
         try:
             embedder.count_tokens([""])
             portable: TokenCounter | None = getattr(embedder, "word_counter", None)
@@ -202,12 +200,14 @@ class _PageReader:
         """Return a file as Markdown; without text and with the reason if it cannot be read."""
         if file.size > MAX_FILE_BYTES:
             return AttachmentText("", f"it has {file.size >> 20:,} MB; files of up to {MAX_FILE_BYTES >> 20} MB are read")
-        if known := self._texts.get(file.blob, kind) if self._texts else None:
+        if known := self._repository.file_text(file.blob, kind):
             return known
         if crashes >= _MAX_CRASHES:
             return AttachmentText("", f"the index daemon ended {crashes} times in a row while it read the file")
         try:
-            text = AttachmentText(*worker.call(_FILE_SECONDS, file_to_markdown, file.path, kind, content, self._ocr))
+            text = AttachmentText(
+                *worker.call(_FILE_SECONDS, file_to_markdown, file.path, kind, content, self._repository.attachments.ocr)
+            )
         except AttachmentError as error:
             text = AttachmentText("", f"it {error}")
         except LimitExceededError as error:  # perhaps not next time
@@ -215,8 +215,8 @@ class _PageReader:
         except Exception as error:
             log.info("the file %s cannot be read", file.path, exc_info=True)
             text = AttachmentText("", f"it cannot be read: {type(error).__name__}")
-        if self._texts:
-            self._texts.put(file.blob, kind, text)
+        if self._repository.texts:
+            self._repository.texts.put(file.blob, kind, text)
         return text
 
     def _prepared(self, file: PageFile, text: str, worker: WorkerProcess, crashes: int) -> tuple[Page, str]:

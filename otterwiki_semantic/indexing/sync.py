@@ -206,8 +206,8 @@ class Indexer:
         files = self._files_to_read(catalog, plan)
         for batch in _batched(self._read(files, catalog, plan, tracker)):
             self._store(batch, generation, plan, tracker, sys.maxsize if are_few and plan.embed else 0)
-        if files and self._loader.texts is not None:
-            self._loader.texts.prune({*catalog.blobs().values(), *catalog.excluded_blobs().values()})
+        if files and self._repository.texts is not None:
+            self._repository.texts.prune({*catalog.blobs().values(), *catalog.excluded_blobs().values()})
         catalog.set_last_changes(plan.last_changes)
         catalog.end_storing(plan.head)
 
@@ -217,7 +217,7 @@ class Indexer:
         if not lacking:
             return 0, 0
         counts = catalog.counts()
-        return counts.pages - lacking, counts.chunks - catalog.pending.count()
+        return counts.pages + counts.files - lacking, counts.chunks - catalog.pending.count()
 
     def _read(self, files: Sequence[PageFile], catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read pages, or attached files, and divide them into chunks."""

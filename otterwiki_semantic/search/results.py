@@ -20,6 +20,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     Sort,
     StoredChunk,
+    cited_title,
     page_number,
 )
 from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
@@ -114,9 +115,10 @@ class ResultBuilder:
         paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
         labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
-            category=_counts(category for category, _ in labels.values() if category),
-            tag=_counts(tag for _, tags in labels.values() for tag in tags),
+            category=_counts(category for category, _, _ in labels.values() if category),
+            tag=_counts(tag for _, tags, _ in labels.values() for tag in tags),
             path=_counts(path.split("/")[0] + "/" for path in labels if "/" in path),
+            type=_counts(kinds) if {*(kinds := [kind or "page" for _, _, kind in labels.values()])} - {"page"} else {},
         )
 
     def _neighbours(self, chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -146,6 +148,7 @@ class ResultBuilder:
         best = units[0].unit if units else None
         section = ChunkSection(chunk.section_path, chunk.anchor) if best is None else chunk.sections[best.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
+        number = page_number(chunk.kind, section.anchor)
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
             **{name: getattr(chunk, name) for name in _OF_CHUNK},
@@ -154,7 +157,7 @@ class ResultBuilder:
             similarity=None if distance is None else _rounded(1 - distance),
             section=section.heading,
             section_path=(trail := _trail(chunk.title, section.path)),
-            breadcrumb=" > ".join(trail),
+            breadcrumb=" > ".join((cited_title(chunk.title, chunk.kind, number), *trail[1:])),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=section.anchor,
             text=joined_text(run),
@@ -172,7 +175,7 @@ class ResultBuilder:
             url=self.urls.of(chunk.path, section.anchor, chunk.kind),
             not_shown=not self.urls.shows(chunk.path, chunk.kind),
             attached_to=parent_path(chunk.path) if chunk.kind else None,
-            page_number=page_number(chunk.kind, section.anchor),
+            page_number=number,
         )
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:

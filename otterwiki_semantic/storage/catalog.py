@@ -42,6 +42,8 @@ class Counts:
     pages: int
     chunks: int
     vectors: int
+    files: int = 0
+    """Attached files, which are not among the pages."""
 
 
 class Catalog(SqliteFile):
@@ -54,8 +56,8 @@ class Catalog(SqliteFile):
         self.outbox = Outbox(self)
         self.pending = PendingVectors(self)
         self._pages_to_merge = 0
-        self._counted = -1, 0, 0
-        """The last revision whose pages and chunks were counted, and their numbers."""
+        self._counted = -1, 0, 0, 0
+        """The last revision whose pages, chunks and files were counted, and their numbers."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
         self.keywords = KeywordIndex(self, is_current=self.is_current)
@@ -185,13 +187,17 @@ class Catalog(SqliteFile):
             shorten_log(connection)
 
     def counts(self) -> Counts:
-        """Return the number of pages, chunks and vectors."""
+        """Return the number of pages, chunks, vectors and attached files."""
         with self.snapshot():
             revision = schema.read_revision(self)
             if self._counted[0] != revision:
-                rows = self.select("SELECT (SELECT COUNT(*) FROM pages), (SELECT COUNT(*) FROM chunks)")
-                self._counted = revision, *rows[0]
-            return Counts(*self._counted[1:], self._count_vectors())
+                tables = ("pages", "chunks", "files")
+                pages, chunks, files = self.select(f"SELECT {', '.join(f'(SELECT COUNT(*) FROM {name})' for name in tables)}")[
+                    0
+                ]
+                self._counted = revision, pages - files, chunks, files
+            _, pages, chunks, files = self._counted
+            return Counts(pages, chunks, self._count_vectors(), files)
 
     def _count_vectors(self) -> int:
         """Return the number of vectors: every place up to the last one has one, or is free."""

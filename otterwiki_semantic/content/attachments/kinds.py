@@ -12,8 +12,6 @@ from shutil import which
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
 
-EXTRA = "attachments"
-"""The extra of this package that installs what the office kinds and PDF need."""
 _TEXT = "txt text log rst adoc asciidoc org tex bib csv tsv srt vtt"
 _CODE = (
     "py pyi js mjs ts tsx jsx java kt kts scala groovy c h cc cpp hpp cs go rs rb php pl pm lua r jl swift m mm dart ex exs erl"
@@ -58,6 +56,8 @@ class AttachmentRule:
     kinds: frozenset[FileKind] = frozenset()
     globs: tuple[str, ...] = ()
     """Git globs, one of which a file has to match, unless there are none."""
+    lacking: frozenset[FileKind] = frozenset()
+    """Kinds that would be indexed if their library were installed."""
     ocr: str | None = None
     """The languages for Tesseract, by which images are read."""
 
@@ -82,4 +82,4 @@ def attachment_rule(settings: Settings) -> AttachmentRule:
         return NO_ATTACHMENTS
     ocr = settings.ocr if which("tesseract") else None
     kinds = frozenset(FileKind) - missing_kinds() - (frozenset() if ocr else {FileKind.IMAGE})
-    return AttachmentRule(kinds, () if wanted is True else wanted, ocr)
+    return AttachmentRule(kinds, () if wanted is True else wanted, missing_kinds(), ocr)

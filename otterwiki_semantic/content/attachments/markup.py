@@ -16,7 +16,6 @@ from otterwiki_semantic.core.errors import AttachmentError
 PAGE_MARKER = re.compile(r"^<!-- page (\d{1,6}) -->$", re.MULTILINE)
 """The line before each page of a file that has pages."""
 _SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<![^\W_])__+|^(?:[#>+=-]|\d{1,9}(?=[.)](?:\s|$)))", re.MULTILINE)
-_NUMBERED = re.compile(r"\d+\Z")
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAMPLE = 8_192
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -34,7 +33,7 @@ def page_marker(number: int) -> str:
 
 def escape(text: str) -> str:
     """Return a text as Markdown that shows it."""
-    return _SPECIAL.sub(lambda match: f"{match[0]}\\" if _NUMBERED.match(match[0]) else f"\\{match[0]}", text)
+    return _SPECIAL.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", text)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

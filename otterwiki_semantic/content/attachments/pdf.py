@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pypdfium2
 
 MAX_PAGES = 2_000
-_LINE = re.compile(r"([^\r\n\x02\ufffe]+)(\r\n|\x02|\ufffe|\Z)")
+_LINE = re.compile(r"([^\r\n\x02\ufffe]+)(\x02|\ufffe)?")
 """A line of PDFium's text. U+0002 and U+FFFE stand for a hyphen that divides a word."""
 _BULLET = re.compile(r"^[•◦‣▪●○–]\s+")
 _HEADING_SIZE, _MAX_HEADINGS, _LONGEST_HEADING = 1.12, 4, 200
@@ -72,7 +72,7 @@ def _lines(page: pypdfium2.PdfPage) -> list[_PdfLine]:
                 size = raw.FPDFText_GetFontSize(text_page, start) or 1.0
                 cells = _cells(text_page, boxes, size)
                 bottom = boxes[0][1] if boxes else 0.0
-                found.append(_PdfLine(text, round(size, 1), bottom, cells, match[2] not in {"\r\n", ""}))
+                found.append(_PdfLine(text, round(size, 1), bottom, cells, match[2] is not None))
         return found
     finally:
         text_page.close()

@@ -187,6 +187,11 @@ def page_number(kind: str | None, anchor: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def cited_title(title: str, kind: str | None, number: int | None) -> str:
+    """Return how a page or file is cited, such as ``Contract.pdf, page 4``."""
+    return f"{title}, {'slide' if kind == FileKind.SLIDES else 'page'} {number}" if number else title
+
+
 class LastChange(NamedTuple):
     """The last commit that changed a page."""
 
@@ -261,7 +266,7 @@ class StoredChunk(ChunkText):
     """When a commit last changed the page, ISO 8601 in UTC."""
     places: bytes = b"\x92\x90\x90"
     """Its sections and units, as `encode_places` returns them: most chunks that are read need neither."""
-    kind: str | None = None
+    kind: FileKind | None = None
 
     @property
     def sections(self) -> tuple[ChunkSection, ...]:

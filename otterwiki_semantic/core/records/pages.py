@@ -99,6 +99,8 @@ class ListedPage(DescribedPage, frozen=True):
     """The same as `word_count`, under another plugin's name."""
     url: str | None = None
     """The page in the wiki."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is."""
 
 
 class PageList(Struct, frozen=True):
@@ -192,3 +194,5 @@ class PageView(NamedPage, frozen=True):
     """Only if the index cannot tell the page's links: why."""
     url: str | None = None
     """The page in the wiki."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is. Its `content` is the file as Markdown, with a comment before each page."""

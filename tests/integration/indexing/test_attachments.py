@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from otterwiki_semantic.core.records import Filters, Hit, PageListRequest, PageUrls, SearchOptions
+from otterwiki_semantic.content.attachments import kinds
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.core.errors import PageExcludedError
+from otterwiki_semantic.core.filter_expression import PageType
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import FileKind, Filters, Hit, PageListRequest, PageRequest, PageUrls, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.page_reader import PageReader
 from tests.support.attachments import pdf, word
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, git, make_repository
@@ -60,16 +67,30 @@ def start(settings: Settings) -> Iterator[Start]:
     close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IndexEngine, Settings]]:
+    """An index that is only asked."""
+    place = tmp_path_factory.mktemp("shared")
+    settings = Settings(make_repository(place / "repository", PAGES), place / "index", sync_interval=3600)
+    index = opened(settings)
+    yield index, settings
+    index.close()
+
+
+@pytest.fixture
+def index(shared: tuple[IndexEngine, Settings]) -> IndexEngine:
+    return shared[0]
+
+
 def best(index: IndexEngine, query: str, **options: Any) -> Hit:
     return index.search([query], SearchOptions(n=1, **options), urls=PageUrls("/"))[0].results[0]
 
 
-def test_a_passage_of_a_file_names_its_page_and_links_to_it(start: Start) -> None:
-    index = start()
+def test_a_passage_of_a_file_names_its_page_and_links_to_it(index: IndexEngine) -> None:
     hit = best(index, "how long is the notice period to terminate the lease")
     assert (hit.path, hit.title, hit.kind, hit.attached_to) == ("house/Contract.pdf", "Contract.pdf", "pdf", "house")
     assert (hit.section, hit.page_number, hit.url) == ("Termination", 2, "/house/Contract.pdf#page=2")
-    assert hit.breadcrumb == "Contract.pdf > Termination"
+    assert hit.breadcrumb == "Contract.pdf, page 2 > Termination"
 
 
 def follow(index: IndexEngine, settings: Settings, files: dict[str, str | bytes | None]) -> None:
@@ -84,8 +105,8 @@ def found(index: IndexEngine, phrase: str, **options: Any) -> set[str]:
     return {path for hit in hits for path in (hit.path, *hit.also_on)}
 
 
-def test_only_files_in_a_folder_named_as_a_page_are_indexed(start: Start) -> None:
-    paths = {page.path for page in start().pages(PageListRequest()).pages}
+def test_only_files_in_a_folder_named_as_a_page_are_indexed(index: IndexEngine) -> None:
+    paths = {page.path for page in index.pages(PageListRequest()).pages}
     assert paths == {"home", "house", "people", "house/Contract.pdf", "people/Handbook.docx", "people/notes.txt"}
 
 
@@ -158,3 +179,64 @@ def test_equal_files_have_equal_passages_whatever_they_are_called(start: Start, 
     follow(index, settings, {"people/Copy.pdf": CONTRACT})
     hit = best(index, "notice period terminate lease")
     assert hit.also_on == ("people/Copy.pdf",) or hit.also_on == ("house/Contract.pdf",)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"type": "pdf"}, {"house/Contract.pdf"}),
+        ({"type": "page"}, {"home", "house", "people"}),
+        ({"in": "pages"}, {"home", "house", "people"}),
+        ({"in": "attachments"}, {"house/Contract.pdf", "people/Handbook.docx", "people/notes.txt"}),
+        ({"filter": "type:word OR type:text"}, {"people/Handbook.docx", "people/notes.txt"}),
+        ({"filter": "in:attachments AND NOT type:pdf"}, {"people/Handbook.docx", "people/notes.txt"}),
+    ],
+)
+def test_filters_select_files_by_kind(index: IndexEngine, filters: dict[str, str], expected: set[str]) -> None:
+    assert {page.path for page in index.pages(parse_parameters(PageListRequest, filters)).pages} == expected
+    hits = index.search(["the house and its people"], parse_parameters(SearchOptions, {"n": 20, **filters}))[0].results
+    assert {hit.path for hit in hits} <= expected
+
+
+def test_facets_count_kinds_if_there_are_files(index: IndexEngine) -> None:
+    options = SearchOptions(n=20, max_chunks_per_page=1, facets=True)
+    facets = index.search(["people and house"], options)[0].facets
+    assert facets is not None
+    assert facets.type == {"page": 3, "pdf": 1, "text": 1, "word": 1}
+    only_pages = index.search(["people and house"], structs.replace(options, filters=Filters(type=PageType.PAGE)))[0].facets
+    assert only_pages is not None
+    assert only_pages.type == {}
+
+
+def test_a_file_is_read_like_a_page(shared: tuple[IndexEngine, Settings]) -> None:
+    index, settings = shared
+    reader = PageReader(index, Repository.of(settings))
+    shown = ("Contract.pdf", "pdf", "/house/Contract.pdf")
+    whole = reader.page("house/contract.pdf", PageRequest(), PageUrls("/"))
+    assert (whole.path, whole.title, whole.kind, whole.url) == ("house/Contract.pdf", *shown)
+    assert [entry.name for entry in whole.sections] == ["Parties", "Termination"]
+    assert "<!-- page 3 -->" in whole.content
+    (page,) = reader.page("house/Contract.pdf", PageRequest(section=("page 3",))).parts or ()
+    assert (page.anchor, page.content.split()[-3:]) == ("page=3", ["or", "her", "parents."])
+    (section,) = reader.page("house/Contract.pdf", PageRequest(section=("termination",))).parts or ()
+    assert (section.anchor, "herself" in section.content) == ("page=2", True)
+    assert reader.history("house/Contract.pdf", 5).commits[0].message == "change"
+
+
+def test_a_file_of_an_excluded_page_cannot_be_read(start: Start, settings: Settings) -> None:
+    index = start()
+    follow(index, settings, {"house.md": "---\nsearch: false\n---\n# House\n"})
+    with pytest.raises(PageExcludedError):
+        PageReader(index, Repository.of(settings)).page("house/Contract.pdf", PageRequest())
+
+
+def test_the_markdown_of_a_passage_is_that_of_the_file(index: IndexEngine) -> None:
+    hit = best(index, "how many days of paid leave", markdown=True)
+    assert hit.path == "people/Handbook.docx"
+    assert str(hit.markdown).startswith("# Holidays\n\nEvery employee has thirty days of paid leave.\n")
+
+
+def test_the_status_counts_files_and_those_that_an_extra_would_add(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
+    status = start().status()
+    assert (status.pages, status.attachments, status.unread_attachments) == (3, 2, {"pdf": 1})
