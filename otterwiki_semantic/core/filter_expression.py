@@ -71,7 +71,7 @@ FIELDS: Mapping[str, object] = MappingProxyType(
         "updated_before": Timestamp,
     }
 )
-"""What a condition may be about: the parameters of the same names, and the types of their values."""
+"""What a condition may be about: the parameters of the same names (`in` is `place`), and the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)

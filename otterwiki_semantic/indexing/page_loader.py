@@ -212,9 +212,6 @@ class _PageReader:
             text = AttachmentText("", f"it {error}")
         except LimitExceededError as error:  # perhaps not next time
             return AttachmentText("", f"reading it {error}")
-        except Exception as error:
-            log.info("the file %s cannot be read", file.path, exc_info=True)
-            text = AttachmentText("", f"it cannot be read: {type(error).__name__}")
         if self._repository.texts:
             self._repository.texts.put(file.blob, kind, text)
         return text

@@ -47,7 +47,12 @@ def file_to_markdown(path: str, kind: FileKind, content: bytes, ocr: str | None)
     """Return a file as Markdown that has no front matter, and what of it is left out. Errors: `AttachmentError`."""
     forbid_network()
     extension = posixpath.splitext(path)[1][1:].lower()
-    text, problem = _converted(extension, kind, content, ocr)
+    try:
+        text, problem = _converted(extension, kind, content, ocr)
+    except (AttachmentError, MemoryError):
+        raise
+    except Exception as error:
+        raise AttachmentError(f"is damaged: {type(error).__name__}") from error
     if len(text) > MAX_PAGE_BYTES:
         text, problem = text[: text.rfind("\n", 0, MAX_PAGE_BYTES) + 1 or MAX_PAGE_BYTES], "only the beginning of it is indexed"
     return (f"\n{text}" if text.startswith("---") else text), problem

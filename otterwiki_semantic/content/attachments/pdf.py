@@ -49,7 +49,7 @@ def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
         needs_password = "password" in str(error).lower()
         raise AttachmentError("is protected by a password" if needs_password else "is damaged, or no PDF") from None
     count = len(document)
-    pages = [_lines(document[number]) for number in range(min(count, MAX_PAGES))]
+    pages = [_lines(document, number) for number in range(min(count, MAX_PAGES))]
     if not any(pages):
         raise AttachmentError("has no text; it may be scanned")
     levels = _heading_levels([line for page in pages for line in page])
@@ -57,11 +57,15 @@ def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
     return "\n\n".join(parts), f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
 
 
-def _lines(page: pypdfium2.PdfPage) -> list[_PdfLine]:
+def _lines(document: pypdfium2.PdfDocument, number: int) -> list[_PdfLine]:
     """Return the lines of a page in PDFium's order, which is that of the file; none of a page that PDFium cannot read."""
-    from pypdfium2 import raw
+    from pypdfium2 import PdfiumError, raw
 
-    text_page = page.get_textpage()
+    try:
+        page = document[number]
+        text_page = page.get_textpage()
+    except PdfiumError:
+        return []
     try:
         found = []
         for match in _LINE.finditer(text_page.get_text_range()):

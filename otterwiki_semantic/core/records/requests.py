@@ -115,7 +115,7 @@ def query_text(value: object, name: str = "q") -> str:
     return query
 
 
-class Filters(Request, frozen=True, rename={"tags": "tag", "place": "in"}):
+class Filters(Request, frozen=True, rename={"tags": "tag"}):
     """Which pages may answer; without any, all. Categories, tags and paths are compared without regard to case."""
 
     category: FoldedText | None = None
