@@ -7,7 +7,6 @@ from otterwiki_semantic.content.attachments.kinds import AttachmentRule as Attac
 from otterwiki_semantic.content.attachments.kinds import attachment_rule as attachment_rule
 from otterwiki_semantic.content.attachments.kinds import file_kind as file_kind
 from otterwiki_semantic.content.attachments.kinds import missing_kinds as missing_kinds
-from otterwiki_semantic.content.attachments.paging import parse_attachment as parse_attachment
 from otterwiki_semantic.content.attachments.texts import DIRECTORY as DIRECTORY
 from otterwiki_semantic.content.attachments.texts import AttachmentText as AttachmentText
 from otterwiki_semantic.content.attachments.texts import AttachmentTexts as AttachmentTexts

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.attachments import file_kind, file_to_markdown, parse_attachment
+from otterwiki_semantic.content.attachments import file_kind, file_to_markdown
 from otterwiki_semantic.content.attachments.markup import decode_text, escape, html_to_markdown
+from otterwiki_semantic.content.attachments.paging import parse_attachment
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.errors import AttachmentError
