@@ -60,7 +60,7 @@ def chunks_command(place: IndexPlace, pages: tuple[str, ...], price: float | Non
 
 def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price: float | None) -> _Report:
     """Divide the named pages, or all if there are no names. Errors: `PageNotFoundError`, `PageExcludedError`."""
-    repository = Repository(settings.repository, settings.exclude)
+    repository = Repository.of(settings)
     head = repository.head()
     if head is None:
         raise click.ClickException(NO_COMMIT)

@@ -69,7 +69,7 @@ class IndexPlace:
     def git(self) -> Repository:
         """Return the repository."""
         settings = read_settings(wiki_config(), repository=self.repository)
-        return Repository(settings.repository, settings.exclude)
+        return Repository.of(settings)
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:

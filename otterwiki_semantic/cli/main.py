@@ -197,8 +197,9 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     )
     head += f": {index.progress.describe()}" if index.progress else ""
     model = status.model + (f", reranker {status.reranker}" if status.reranker else "")
-    excluded = f" ({status.excluded_pages} excluded)" if status.excluded_pages else ""
-    click.echo(f"{status.status}: {status.pages} pages{excluded}, {status.chunks} chunks, at {commit} ({head}), model {model}")
+    click.echo(f"{status.status}: {status.contents}, {status.chunks} chunks, at {commit} ({head}), model {model}")
+    if status.unread:
+        click.echo(status.unread)
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:

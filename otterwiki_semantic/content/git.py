@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import IO
 
+from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS, AttachmentRule, attachment_rule
+from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.records import Commit, LastChange, Notation
+from otterwiki_semantic.core.records import Commit, FileKind, LastChange, Notation
+from otterwiki_semantic.core.settings import Settings
 
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
@@ -22,6 +27,8 @@ _NO_CHANGES: Mapping[str, str] = MappingProxyType({})
 _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
 _CACHED_COMMITS = 4
+_MAX_FOLDERS = 100
+"""Folders of new and removed pages in which attached files are looked for; with more, all files are compared."""
 _DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative")
 _HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages; or use --folder"
 _UNWANTED_VARIABLES = (
@@ -45,11 +52,13 @@ class PageFile:
     """A page in a commit."""
 
     path: str
-    """Without ``.md``."""
+    """Without ``.md``; of an attached file, with its extension."""
     blob: str
     """The id of its content."""
     size: int
     """In bytes."""
+    kind: FileKind | None = None
+    """None: a page, not an attached file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +82,21 @@ def _skip(stream: IO[bytes], size: int) -> None:
 class Repository:
     """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not its pages.
 
+    A file is attached to the page whose path is the file's folder. `attachments` says which of these are indexed,
+    and `texts` has their Markdown.
+
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
 
-    def __init__(self, directory: Path, exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        exclude: Sequence[str] = (),
+        attachments: AttachmentRule = NO_ATTACHMENTS,
+        texts: AttachmentTexts | None = None,
+    ) -> None:
         self.directory = directory
+        self.attachments, self.texts = attachments, texts
         self.exclude = tuple(exclude)
         self._inherited: tuple[int, ...] = ()
         """Open files that git processes keep open."""
@@ -91,6 +110,12 @@ class Repository:
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",  # a commit's content must not change
         }
+
+    @classmethod
+    def of(cls, settings: Settings) -> Repository:
+        """Return the repository of a wiki with these settings."""
+        rule = attachment_rule(settings)
+        return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
 
     @cached_property
     def _directories(self) -> tuple[Path, Path]:
@@ -162,6 +187,33 @@ class Repository:
         excluded = self.excluded_pages(commit)
         return {path: blob for path, blob in entries if path not in excluded}
 
+    def attachment_blobs(self, commit: str) -> dict[str, str]:
+        """Return the blob ids of the attached files of a commit that are indexed, by path. A page of the same path wins."""
+        if not self.attachments.kinds:
+            return {}
+        names = _regular_files(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
+        entries = {path: blob for name, blob in names if self.attachments.kind_of(path := _decoded(name))}
+        if not entries:
+            return {}
+        pages = self.page_blobs(commit)
+        excluded = self._matching_files(commit, self.exclude) if self.exclude else frozenset()
+        wanted = self._matching_files(commit, self.attachments.globs) if self.attachments.globs else entries.keys()
+        return {
+            path: blob
+            for path, blob in entries.items()
+            if path.rpartition("/")[0] in pages and path not in pages and path in wanted and path not in excluded
+        }
+
+    def unread_attachments(self, commit: str) -> dict[str, int]:
+        """Return how many attached files of a commit would be indexed if their library were installed, by extension."""
+        rule = replace(self.attachments, kinds=self.attachments.lacking)
+        paths = Repository(self.directory, self.exclude, rule).attachment_blobs(commit)
+        return dict(Counter(posixpath.splitext(path)[1][1:].lower() for path in sorted(paths)))
+
+    def file_text(self, blob: str, kind: FileKind) -> AttachmentText | None:
+        """Return the Markdown of an attached file; None if it has not been read yet."""
+        return self.texts.get(blob, kind) if self.texts else None
+
     def file_names(self, commit: str) -> list[str]:
         """Return the paths of all files of a commit, pages and others."""
         listing = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
@@ -185,26 +237,35 @@ class Repository:
 
     def matching_pages(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
         """Return the paths of the files of a commit that match one of some globs; git's ``ls-tree`` knows none."""
+        return frozenset(path for name in self._matching_names(commit, patterns) if (path := _page_path(name)) is not None)
+
+    def _matching_files(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
+        return frozenset(map(_decoded, self._matching_names(commit, patterns)))
+
+    def _matching_names(self, commit: str, patterns: Sequence[str]) -> Iterator[bytes]:
         globs = [f":(top,glob){pattern}" for pattern in patterns]
-        changed, _ = _page_changes(self._git(*_DIFF, self._empty_tree, commit, "--", *globs))
-        return frozenset(changed)
+        changes = _changed_files(self._git(*_DIFF, self._empty_tree, commit, "--", *globs))
+        return (each.name for each in changes if each.is_file)
 
     @cached_property
     def _empty_tree(self) -> str:
         """The id of the tree without files, which depends on the repository's kind of ids. Git knows it without storing it."""
         return self._git("hash-object", "-t", "tree", "--stdin", stdin=b"").decode("ascii").strip()
 
-    def page_files(self, blobs: Mapping[str, str]) -> list[PageFile]:
-        """Return pages with their sizes, which git has to look up one by one."""
+    def page_files(self, blobs: Mapping[str, str], attached: Container[str] = ()) -> list[PageFile]:
+        """Return pages, and the `attached` files among them, with their sizes, which git has to look up one by one."""
         ids = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
         sizes = self._git("cat-file", "--batch-check=%(objectsize)", stdin=ids).splitlines() if blobs else []
         try:
-            return [PageFile(path, blob, int(size)) for (path, blob), size in zip(blobs.items(), sizes, strict=True)]
+            return [
+                PageFile(path, blob, int(size), self.attachments.kind_of(path) if path in attached else None)
+                for (path, blob), size in zip(blobs.items(), sizes, strict=True)
+            ]
         except ValueError:
             raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
     def last_changes(self, commit: str, since: str | None = None) -> dict[str, LastChange]:
-        """Return the last change of each page up to a commit.
+        """Return the last change of each page and attached file up to a commit.
 
         With `since`, only pages changed after that commit; but all pages if it is not an ancestor, or there was a merge since,
         which can bring in earlier changes.
@@ -212,18 +273,31 @@ class Repository:
         recent = None if since is None else self.changes_since(since, commit)
         if recent is not None:
             return recent
-        log = self._log(commit, "--", ":(top)*.md")
+        endings = {posixpath.splitext(path)[1] for path in self.attachment_blobs(commit)}
+        log = self._log(commit, "--", ":(top)*.md", *(f":(top)*{ending}" for ending in sorted(endings)))
         if log is None:
             raise RepositoryError(f"git cannot read the history of {self.directory}; try: git fsck")
-        return _last_changes(log)
+        return self._last_changes(log)
 
     def changes_since(self, since: str, commit: str) -> dict[str, LastChange] | None:
-        """Return the last change of each page that commits after `since` changed; empty only if no page differs.
+        """Return the last change of each page and file that commits after `since` changed; empty only if none differs.
 
         None if `since` is not an ancestor of `commit`, or there was a merge since.
         """
         log = self._log(f"{since}..{commit}")
-        return _last_changes(log) if log is not None and _is_straight(log, since, commit) else None
+        return self._last_changes(log) if log is not None and _is_straight(log, since, commit) else None
+
+    def _last_changes(self, log: Iterable[_LoggedCommit]) -> dict[str, LastChange]:
+        """Return for each page and attached file the first of these commits, newest first, that changed it."""
+        changes: dict[str, LastChange] = {}
+        for commit in log:
+            for name in commit.files:
+                path = _page_path(name)
+                if path is None and self.attachments.kind_of(file := _decoded(name)):
+                    path = file
+                if path is not None:
+                    changes.setdefault(path, LastChange(commit.time, commit.id))
+        return changes
 
     def _log(self, *span: str) -> list[_LoggedCommit] | None:
         """Return commits, newest first; None if git does not know the span, or cannot read it."""
@@ -256,14 +330,29 @@ class Repository:
         """Return the blob ids of the pages that are new or changed since another commit, and the paths of those removed.
 
         None if git cannot compare the commits (one may have been garbage-collected), or a path is not UTF-8: two such paths can
-        be shown alike.
+        be shown alike. None also if attached files differ, or are attached now that were not before, or the other way round.
         """
         others = [":(top)", *(f":(top,glob,exclude){pattern}" for pattern in self.exclude)]
         answer = self._run(*_DIFF, since, commit, "--", *others)
         if answer.returncode:
             return None
-        changed, removed = _page_changes(answer.stdout)
+        changes = list(_changed_files(answer.stdout))
+        if self.attachments.kinds and self._concern_attachments(changes, commit):
+            return None
+        changed, removed = _page_changes(changes)
         return None if any("\\x" in path for path in (*changed, *removed)) else (changed, sorted(removed))
+
+    def _concern_attachments(self, changes: Sequence[_FileChange], commit: str) -> bool:
+        """Whether attached files differ, or pages that have the path of a file, or pages came or went that have files."""
+        if any(self.attachments.kind_of(_decoded(each.name.removesuffix(_PAGE))) for each in changes):
+            return True
+        folders = [path for each in changes if each.came_or_went and (path := _page_path(each.name))]
+        if not 0 < len(folders) <= _MAX_FOLDERS:
+            return bool(folders)
+        files = self._git(
+            "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", *(f":(top,literal){path}/" for path in folders)
+        )
+        return any(self.attachments.kind_of(_decoded(name)) for name in files.split(b"\0"))
 
     def resolve_commit(self, revision: str) -> str | None:
         """Return the commit with this id, or a unique prefix of one, in hexadecimal; None if there is none."""
@@ -279,13 +368,13 @@ class Repository:
         listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", name).stdout  # empty if outside
         return dict(_page_entries(listing)).get(path)
 
-    def last_commit(self, commit: str, path: str) -> Commit | None:
+    def last_commit(self, commit: str, path: str, kind: FileKind | None = None) -> Commit | None:
         """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
-        return next(iter(self.commits(commit, path, 1)), None)
+        return next(iter(self.commits(commit, path, 1, kind)), None)
 
-    def commits(self, commit: str, path: str, n: int) -> list[Commit]:
-        """Return the last `n` commits up to `commit` that changed a page, the latest first."""
-        name = f":(top,literal){path}{_PAGE.decode()}"
+    def commits(self, commit: str, path: str, n: int, kind: FileKind | None = None) -> list[Commit]:
+        """Return the last `n` commits up to `commit` that changed a page, or a file of a kind, the latest first."""
+        name = f":(top,literal){path}{'' if kind else _PAGE.decode()}"
         answer = self._git("log", "-z", f"-{n}", "--format=%H%x00%an%x00%cI%x00%B", "--encoding=UTF-8", commit, "--", name)
         fields = iter(answer.decode("utf-8", errors="replace").split("\0"))
         return [
@@ -368,31 +457,63 @@ def _branch_head(branch: str, common: Path) -> str:
 
 def _page_path(name: bytes) -> str | None:
     """Return a file's path as a page; None if it is not one, as a file that is only named ``.md``."""
-    path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+    path = _decoded(name.removesuffix(_PAGE))
     return path if name.endswith(_PAGE) and path and not path.endswith("/") else None
+
+
+def _decoded(name: bytes) -> str:
+    """Return the name of a file; bytes that are not UTF-8 are escaped."""
+    return name.decode("utf-8", errors="backslashreplace")
+
+
+def _regular_files(listing: bytes) -> Iterator[tuple[bytes, str]]:
+    """Yield the names and blob ids of the files that ``ls-tree -z`` lists; no symbolic links and submodules."""
+    for entry in listing.split(b"\0"):
+        mode_and_id, _, name = entry.partition(b"\t")
+        if mode_and_id.startswith(_REGULAR_FILE):
+            yield name, mode_and_id.rpartition(b" ")[2].decode("ascii")
 
 
 def _page_entries(listing: bytes) -> Iterator[tuple[str, str]]:
     """Yield the paths and blob ids of the pages that ``ls-tree -z`` lists."""
-    for entry in listing.split(b"\0"):
-        mode_and_id, _, name = entry.partition(b"\t")
-        if mode_and_id.startswith(_REGULAR_FILE) and (path := _page_path(name)) is not None:
-            yield path, mode_and_id.rpartition(b" ")[2].decode("ascii")
+    return ((path, blob) for name, blob in _regular_files(listing) if (path := _page_path(name)) is not None)
 
 
-def _page_changes(difference: bytes) -> tuple[dict[str, str], list[str]]:
-    """Return the blob ids of the pages that are new or changed in what `_DIFF` prints, and the paths of those removed."""
-    changed: dict[str, str] = {}
-    removed: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _FileChange:
+    """A line of what `_DIFF` prints."""
+
+    name: bytes
+    blob: str
+    was_file: bool
+    is_file: bool
+    """Whether it is a regular file now."""
+    is_same: bool
+
+    @property
+    def came_or_went(self) -> bool:
+        return self.was_file != self.is_file
+
+
+def _changed_files(difference: bytes) -> Iterator[_FileChange]:
     fields = difference.split(b"\0")
     for modes_and_ids, name in zip(fields[::2], fields[1::2], strict=False):
-        if (path := _page_path(name)) is None:
-            continue
         old_mode, mode, old_blob, blob, _ = modes_and_ids.removeprefix(b":").split()
-        was_page, is_page = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
-        if is_page and not (was_page and blob == old_blob):
-            changed[path] = blob.decode("ascii")
-        elif was_page and not is_page:
+        was_file, is_file = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
+        yield _FileChange(name, blob.decode("ascii"), was_file, is_file, is_file and was_file and blob == old_blob)
+
+
+def _page_changes(changes: Iterable[_FileChange]) -> tuple[dict[str, str], list[str]]:
+    """Return the blob ids of the pages that are new or changed, and the paths of those removed."""
+    changed: dict[str, str] = {}
+    removed: list[str] = []
+    for each in changes:
+        path = _page_path(each.name)
+        if path is None:
+            continue
+        if each.is_file and not each.is_same:
+            changed[path] = each.blob
+        elif each.was_file and not each.is_file:
             removed.append(path)
     return changed, removed
 
@@ -404,16 +525,6 @@ def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:
             return False
         commit = each.parents[0]
     return commit == since
-
-
-def _last_changes(log: Iterable[_LoggedCommit]) -> dict[str, LastChange]:
-    """Return for each page the first of these commits, newest first, that changed it."""
-    changes: dict[str, LastChange] = {}
-    for commit in log:
-        for name in commit.files:
-            if (path := _page_path(name)) is not None:
-                changes.setdefault(path, LastChange(commit.time, commit.id))
-    return changes
 
 
 def _message(stderr: bytes) -> str:

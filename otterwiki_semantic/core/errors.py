@@ -104,6 +104,10 @@ class MetricsError(SemanticError):
     code = "package_missing"
 
 
+class AttachmentError(SemanticError):
+    """An attached file cannot be read; the message ends a sentence that begins with the file."""
+
+
 class LimitExceededError(SemanticError):
     """A function took more time or memory than it may; the message ends a sentence that begins with what it worked on."""
 

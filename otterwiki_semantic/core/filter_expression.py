@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameter_parsing import FoldedText, Text, Timestamp, parse_value
+from otterwiki_semantic.core.parameter_parsing import Choice, FoldedText, Text, Timestamp, parse_value
 
 MAX_CHARACTERS = 2_000
 MAX_CONDITIONS = 50
@@ -35,16 +35,43 @@ _TOKEN = re.compile(
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
+
+class PageType(Choice):
+    """A page of the wiki, or the kind of an attached file."""
+
+    PAGE = "page"
+    PDF = "pdf"
+    WORD = "word"
+    SLIDES = "slides"
+    SHEET = "sheet"
+    BOOK = "book"
+    HTML = "html"
+    MAIL = "mail"
+    NOTEBOOK = "notebook"
+    TEXT = "text"
+    CODE = "code"
+    IMAGE = "image"
+
+
+class Place(Choice):
+    """Pages alone, or attached files alone."""
+
+    PAGES = "pages"
+    ATTACHMENTS = "attachments"
+
+
 FIELDS: Mapping[str, object] = MappingProxyType(
     {
         "category": FoldedText,
         "tag": FoldedText,
         "path": Text,
+        "type": PageType,
+        "in": Place,
         "updated_since": Timestamp,
         "updated_before": Timestamp,
     }
 )
-"""What a condition may be about: the parameters of the same names, and the types of their values."""
+"""What a condition may be about: the parameters of the same names (`in` is `place`), and the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,11 @@ def _patterns(value: str) -> tuple[str, ...]:
     return patterns
 
 
+def _attachments(value: str) -> bool | tuple[str, ...]:
+    flag = _FLAGS.get(value.strip().lower())
+    return _patterns(value) if flag is None else flag
+
+
 def _chunks(value: str) -> str:
     _check(value.partition(":")[0] in {AUTO, *PROFILES})
     try:
@@ -243,6 +248,8 @@ _PATTERNS = SettingType(
     " none begins with / : or !, ends with a comma or \\, or has . or .. as a folder",
     _patterns,
 )
+_ATTACHMENTS = SettingType("true, false, or git globs of the files, such as '**/*.pdf manuals/**'", _attachments)
+_OCR = _matching(r"[A-Za-z_]{3,20}(\+[A-Za-z_]{3,20}){0,9}", "languages as Tesseract names them, such as eng+deu")
 _READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
 
@@ -306,6 +313,8 @@ class Settings:
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
+    attachments: bool | tuple[str, ...] = setting(_ATTACHMENTS, True, "Which attached files are indexed.")
+    ocr: str | None = setting(_OCR, None, "Languages in which Tesseract reads attached images; by default they are not read.")
     allow_write: bool = setting(_FLAG, False, "Let programs write pages.")
     write_as: str | None = setting(_TEXT, None, "Address of the account in whose name the API key writes; none by default.")
     pages: tuple[str, ...] = setting(_PAGES, PAGES, "What is added to the wiki, apart from searching.")

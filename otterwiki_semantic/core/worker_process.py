@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar
 
@@ -27,6 +28,7 @@ MEMORY_BYTES = 1 << 30
 """Address space of the process; it takes about 60 MB of it to begin with."""
 _CLOCK_FACTOR = 6
 """A call may take this many times its processor time by the clock, on a machine that is busy with other work."""
+_NETWORK_EVENTS = {"socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
 _COMMAND = (sys.executable, "-P", "-m", "otterwiki_semantic.core.worker_process")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """For NumPy and scikit-learn: a call uses one processor, and no address space for the stacks of other threads."""
@@ -165,6 +167,21 @@ def restart_clock(seconds: float) -> None:
     """
     if signal.getitimer(signal.ITIMER_PROF)[0]:
         signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def forbid_network() -> None:
+    """Have every later attempt of this process to reach the network fail. Does nothing in a process without limits."""
+    if signal.getitimer(signal.ITIMER_PROF)[0]:
+        _install_network_guard()
+
+
+@cache
+def _install_network_guard() -> None:
+    def refuse(event: str, _arguments: object) -> None:
+        if event in _NETWORK_EVENTS:
+            raise PermissionError("this process may not reach the network")
+
+    sys.addaudithook(refuse)
 
 
 def _answer(

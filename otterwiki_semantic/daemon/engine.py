@@ -40,7 +40,7 @@ class IndexEngine:
     def __init__(self, settings: Settings) -> None:
         rollback_file = RollbackFile(settings)
         settings = rollback_file.effective(settings)
-        repository = Repository(settings.repository, settings.exclude)
+        repository = Repository.of(settings)
         claim_data_directory(settings.data_dir, repository)
         monitoring = Monitoring(repository)
         telemetry = monitoring.telemetry

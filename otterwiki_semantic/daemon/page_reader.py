@@ -6,12 +6,20 @@ The text comes from git, the links from the index. Text is parsed in a process o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.markdown import read_front_matter
-from otterwiki_semantic.content.pages import check_not_excluded, find_page, page_excluded, page_not_found, view_page
+from otterwiki_semantic.content.pages import (
+    check_not_excluded,
+    find_page,
+    page_excluded,
+    page_not_found,
+    parent_path,
+    view_page,
+)
 from otterwiki_semantic.core.errors import (
     LimitExceededError,
     PageExcludedError,
@@ -21,7 +29,7 @@ from otterwiki_semantic.core.errors import (
     SemanticError,
 )
 from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS
-from otterwiki_semantic.core.records import NO_URLS, PageHistory, PageLinks, PageRequest, PageUrls, PageView
+from otterwiki_semantic.core.records import NO_URLS, FileKind, PageHistory, PageLinks, PageRequest, PageUrls, PageView
 from otterwiki_semantic.core.settings import EXCLUDE
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.interface import IndexService
@@ -29,6 +37,14 @@ from otterwiki_semantic.daemon.interface import IndexService
 _SECONDS = 5.0
 """Of processor time for one page."""
 _IDLE_SECONDS = 60.0
+
+
+class _Source(NamedTuple):
+    path: str
+    """As it is spelled in git."""
+    commit: str
+    text: str
+    kind: FileKind | None = None
 
 
 class PageReader:
@@ -45,14 +61,14 @@ class PageReader:
 
     def page(self, path: str, request: PageRequest, urls: PageUrls = NO_URLS) -> PageView:
         """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
-        path, commit, text = self._source(path, request.revision)
+        path, commit, text, kind = self._source(path, request.revision)
         try:
-            if request.revision is not None:
-                self._check_head(path)
-            view = self._worker.call(_SECONDS, view_page, path, commit, text, request)
+            if kind or request.revision is not None:
+                self._check_head(parent_path(path) if kind else path)
+            view = self._worker.call(_SECONDS, view_page, path, commit, text, request, kind)
         except LimitExceededError as error:
             raise PageUnreadableError(f"the page {path} cannot be read: parsing it {error}") from error
-        last = self._repository.last_commit(commit, path)
+        last = self._repository.last_commit(commit, path, kind)
         links, failure = self._links(path)
         return structs.replace(
             view,
@@ -61,14 +77,14 @@ class PageReader:
             links_to=links.links_to,
             linked_from=links.linked_from,
             degraded=failure or None,
-            url=urls.of(path),
+            url=urls.of(path, kind=kind),
         )
 
     def history(self, path: str, n: int) -> PageHistory:
         """Return the last `n` commits that changed a page."""
-        path, commit, _ = self._source(path, None)
-        self._check_head(path)
-        return PageHistory(path, tuple(self._repository.commits(commit, path, n)))
+        path, commit, _, kind = self._source(path, None)
+        self._check_head(parent_path(path) if kind else path)
+        return PageHistory(path, tuple(self._repository.commits(commit, path, n, kind)))
 
     def check_not_excluded(self, path: str, text: str) -> None:
         """Raise `PageExcludedError` if a page with this text, which HEAD may lack, would be left out of searches."""
@@ -92,13 +108,24 @@ class PageReader:
         except SemanticError as error:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
-    def _source(self, path: str, revision: str | None) -> tuple[str, str, str]:
-        """Return a page's path as it is spelled, the commit, and the page's text in it."""
+    def _source(self, path: str, revision: str | None) -> _Source:
+        """Return a page, or an attached file, as a commit has it."""
         spellings = _spellings(path)
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        return there, commit or "", self._text(blob)
+        if blob is None:
+            return self._file(commit or "", there)
+        return _Source(there, commit or "", self._text(blob))
+
+    def _file(self, commit: str, path: str) -> _Source:
+        blob, kind = self._repository.attachment_blobs(commit)[path], self._repository.attachments.kind_of(path)
+        text = self._repository.file_text(blob, kind) if kind else None
+        if text is None:
+            raise PageUnreadableError(f"the file {path} has not been read yet; try again in a moment, without a revision")
+        if not text.markdown:
+            raise PageUnreadableError(f"the file {path} cannot be read: {text.problem or 'it has no text'}")
+        return _Source(path, commit, text.markdown, kind)
 
     def _text(self, blob: str) -> str:
         return next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
@@ -111,12 +138,17 @@ class PageReader:
             raise RevisionNotFoundError(f"there is no revision {revision!r}")
         return commit
 
-    def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str]:
-        """Return the path of a page as the commit spells it, and the id of its blob; `PageNotFoundError` if there is none."""
+    def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str | None]:
+        """Return the path of a page as the commit spells it, and the id of its blob; None for that of an attached file.
+
+        Errors: `PageNotFoundError`.
+        """
         blobs = self._repository.page_blobs(commit) if commit else {}
         path = spellings[-1]
         if there := find_page(spellings[0], blobs):
             return there, blobs[there]
+        if commit and (there := find_page(spellings[0], self._repository.attachment_blobs(commit))):
+            return there, None
         if commit and find_page(path, self._repository.excluded_pages(commit)):
             raise page_excluded(path, EXCLUDE)
         raise page_not_found("the wiki", path, blobs)

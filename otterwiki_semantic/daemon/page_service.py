@@ -107,7 +107,9 @@ class PageService:
     def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
         def listed(generation: Generation) -> PageList:
             found, total = generation.catalog.pages.select(request.filters, request.limit, request.offset, request.sort)
-            addressed = found if urls.prefix is None else tuple(structs.replace(page, url=urls.of(page.path)) for page in found)
+            addressed = (
+                tuple(structs.replace(page, url=urls.of(page.path, kind=page.kind)) for page in found) if urls.prefix else found
+            )
             return PageList(addressed, total, self._reader.freshness(generation))
 
         return self._reader.ask(listed) or PageList((), 0, self._reader.freshness(None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
@@ -18,6 +19,7 @@ from otterwiki_semantic.storage import Counts, Generation
 _MAX_NAMED = 5
 _RETRIED_SOON = "no action needed: they are retried within five minutes after the model can be reached"
 _SHORTEN = "divide these pages, or simplify them"
+_REPLACE = "replace these files, or leave them out with SEMANTIC_ATTACHMENTS"
 _RETRIED = "no action needed: they are retried within an hour; if a page fails again and again, change it"
 
 
@@ -69,6 +71,8 @@ class StatusReport:
             pending_pages=index.pending_pages,
             head_error=index.error,
             pages=counts.pages,
+            attachments=counts.files,
+            unread_attachments=self._manager.index.unread_attachments(index.head),
             excluded_pages=self._count_excluded(generation),
             chunks=counts.chunks,
             vectors=counts.vectors,
@@ -147,20 +151,28 @@ def _bad_pages(generation: Generation) -> list[Problem]:
     if not generation.catalog.is_current:
         return []
     found = generation.catalog.pages.problems()
+    files = generation.catalog.file_states() if found else {}
+    of_pages, of_files = [each for each in found if each[0] not in files], [each for each in found if each[0] in files]
+    return [*_bad(of_pages, "page", _SHORTEN), *_bad(of_files, "attached file", _REPLACE)]
+
+
+def _bad(found: Sequence[tuple[str, str]], what: str, hint: str) -> list[Problem]:
     if not found:
         return []
     named = "; ".join(f"{path}: {reason}" for path, reason in found[:_MAX_NAMED])
     others = f"; and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     pages = (
-        "1 page is not indexed as it should be" if len(found) == 1 else f"{len(found)} pages are not indexed as they should be"
+        f"1 {what} is not indexed as it should be"
+        if len(found) == 1
+        else f"{len(found)} {what}s are not indexed as they should be"
     )
-    return [Problem(f"{pages}: {named}{others}", _SHORTEN)]
+    return [Problem(f"{pages}: {named}{others}", hint)]
 
 
 def _not_shown(generation: Generation | None, urls: PageUrls) -> list[Problem]:
     """Report the pages that the wiki cannot show."""
-    paths = {} if generation is None or urls.retains_case else generation.catalog.blobs()
-    hidden = [path for path in paths if not urls.shows(path)]
+    pages = () if generation is None or urls.retains_case else generation.catalog.pages.facts()
+    hidden = [page.path for page in pages if not urls.shows(page.path)]
     if not hidden:
         return []
     message = f"the wiki cannot show {len(hidden)} of its pages, such as {min(hidden)}: their names have capitals"

@@ -15,12 +15,13 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from otterwiki_semantic.content import PageFile, Repository
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, AttachmentText, file_to_markdown
 from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, read_front_matter
-from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, parse_page, prepare_page
-from otterwiki_semantic.core.errors import LimitExceededError, ModelError
+from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, parse_source, prepare_page
+from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError, ModelError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import Document, Indexed, Notation, Page
+from otterwiki_semantic.core.records import Document, FileKind, Indexed, Page
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
@@ -29,6 +30,10 @@ from otterwiki_semantic.indexing.crash_log import CrashLog
 _MAX_CRASHES = 3
 _MANY_PAGES = 200
 """Pages from which on several processes read them."""
+_MANY_FILES = 8
+"""The same of attached files."""
+_FILE_SECONDS = 60.0
+"""Processor time in which an attached file becomes Markdown."""
 _MAX_PROCESSES = 8
 _IDLE_SECONDS, _NICENESS = 10.0, 10
 """Of the processes that read many pages: when they end, and how far they make way for searches and the wiki."""
@@ -68,14 +73,30 @@ class PageLoader:
         return other
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
-        """Yield the page of each file. Its `problem` says what of it is not indexed as it should be. Errors: those of git."""
-        reader = _PageReader(self._embedder, profile, self._languages, self._repository.notation)
-        contents = zip(files, self._repository.read_blobs((file.blob for file in files), MAX_PAGE_BYTES), strict=True)
+        """Yield the page of each file; all are pages, or all are attached files.
+
+        Its `problem` says what of it is not indexed as it should be. Errors: those of git.
+        """
+        reader = _PageReader(self._embedder, profile, self._languages, self._repository)
+        contents = self._contents(files)
         for file, content in islice(contents, self._read_singly(files)):
             with self._reading(file):
                 page = reader.read(file, content, self._worker, self._crashes(file))
             yield page
         yield from self._load_at_once(contents, reader)
+
+    def _contents(self, files: Sequence[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
+        """Yield files with what they contain; nothing of an attached file that is too large, or whose text is known."""
+        unread = [not file.kind or (file.size <= MAX_FILE_BYTES and not self._is_known(file)) for file in files]
+        max_bytes = MAX_FILE_BYTES if any(file.kind for file in files) else MAX_PAGE_BYTES
+        blobs = self._repository.read_blobs(
+            (file.blob for file, is_unread in zip(files, unread, strict=True) if is_unread), max_bytes
+        )
+        for file, is_unread in zip(files, unread, strict=True):
+            yield file, next(blobs) if is_unread else b""
+
+    def _is_known(self, file: PageFile) -> bool:
+        return file.kind is not None and self._repository.file_text(file.blob, file.kind) is not None
 
     def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
         """Yield pages that several processes read, in order."""
@@ -115,7 +136,8 @@ class PageLoader:
         One of many, so that the process for edits is ready for them. If a page has ended the index daemon, those that were read
         at the same time, too.
         """
-        if len(files) < _MANY_PAGES or not self._others:
+        many = _MANY_FILES if any(file.kind for file in files) else _MANY_PAGES
+        if len(files) < many or not self._others:
             return len(files)
         suspect = next((place for place, file in enumerate(files) if self._crashes(file)), None)
         return 1 if suspect is None else suspect + 1 + _PAGES_AHEAD
@@ -135,7 +157,8 @@ class PageLoader:
 class _PageReader:
     """Reads pages for one model and its profile. Safe for several threads, each with a process of its own."""
 
-    def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str], notation: Notation) -> None:
+    def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str], repository: Repository) -> None:
+        self._repository = repository
         try:
             embedder.count_tokens([""])
             portable: TokenCounter | None = getattr(embedder, "word_counter", None)
@@ -143,15 +166,19 @@ class _PageReader:
             portable = ByteCounter()
         self._is_portable = portable is not None
         """Whether another process can count tokens; if not, pages are only parsed there."""
-        self._settings = PageSettings(portable or embedder, profile, tuple(languages), notation)
+        self._settings = PageSettings(portable or embedder, profile, tuple(languages), repository.notation)
 
     def read(self, file: PageFile, content: bytes, worker: WorkerProcess, crashes: int) -> Page:
         """Return a page, which is plain text if the parser fails, or had better not be asked again."""
         problems = []
-        if file.size > len(content):
-            content = content[: content.rfind(b"\n") + 1] or content
-            problems.append(f"only its first {len(content):,} of {file.size:,} bytes are indexed")
-        text = content.decode("utf-8", errors="replace")
+        if file.kind:
+            text, problem = self._attachment_text(file, file.kind, content, worker, crashes)
+            problems += [problem] if problem else []
+        else:
+            if file.size > len(content):
+                content = content[: content.rfind(b"\n") + 1] or content
+                problems.append(f"only its first {len(content):,} of {file.size:,} bytes are indexed")
+            text = content.decode("utf-8", errors="replace")
         page, failure = self._prepared(file, text, worker, crashes)
         if page.indexed is Indexed.NOT:
             return page
@@ -161,6 +188,28 @@ class _PageReader:
             problems.append(page.problem)
         return replace(page, problem="; ".join(problems) or None)
 
+    def _attachment_text(
+        self, file: PageFile, kind: FileKind, content: bytes, worker: WorkerProcess, crashes: int
+    ) -> AttachmentText:
+        """Return a file as Markdown; without text and with the reason if it cannot be read."""
+        if file.size > MAX_FILE_BYTES:
+            return AttachmentText("", f"it has {file.size >> 20:,} MB; files of up to {MAX_FILE_BYTES >> 20} MB are read")
+        if known := self._repository.file_text(file.blob, kind):
+            return known
+        if crashes >= _MAX_CRASHES:
+            return AttachmentText("", f"the index daemon ended {crashes} times in a row while it read the file")
+        try:
+            text = AttachmentText(
+                *worker.call(_FILE_SECONDS, file_to_markdown, file.path, kind, content, self._repository.attachments.ocr)
+            )
+        except AttachmentError as error:
+            text = AttachmentText("", f"it {error}")
+        except LimitExceededError as error:  # perhaps not next time
+            return AttachmentText("", f"reading it {error}")
+        if self._repository.texts:
+            self._repository.texts.put(file.blob, kind, text)
+        return text
+
     def _prepared(self, file: PageFile, text: str, worker: WorkerProcess, crashes: int) -> tuple[Page, str]:
         """Return a page, and why it is plain text."""
         seconds, failure = parse_seconds(len(text)), ""
@@ -168,24 +217,26 @@ class _PageReader:
             failure = f"the index daemon ended {crashes} times in a row while it read the page"
         elif self._is_portable:
             try:
-                return worker.call(seconds, prepare_page, file.path, file.blob, text, self._settings, seconds), ""
+                return worker.call(seconds, prepare_page, file.path, file.blob, text, self._settings, seconds, file.kind), ""
             except LimitExceededError as error:
                 failure = f"parsing it {error}"
             except Exception:  # noqa: BLE001 - it is raised again below, where parser and chunker can be told apart
                 log.debug("the page %s is divided in this process", file.path)
         if failure:
-            return self._divided(file, self._plain_text(text, worker), text, failure)
+            return self._divided(file, self._plain_text(file, text, worker), text, failure)
         try:
-            document = worker.call(seconds, parse_page, file.path, text, self._settings.notation)
+            document = worker.call(seconds, parse_source, file.path, text, self._settings.notation, file.kind)
         except LimitExceededError as error:
-            document, failure = self._plain_text(text, worker), f"parsing it {error}"
+            document, failure = self._plain_text(file, text, worker), f"parsing it {error}"
         except Exception as error:
             log.exception("the page %s cannot be parsed", file.path)
-            document, failure = self._plain_text(text, worker), f"the parser failed: {error}"
+            document, failure = self._plain_text(file, text, worker), f"the parser failed: {error}"
         return self._divided(file, document, text, failure)
 
-    def _plain_text(self, text: str, worker: WorkerProcess) -> Document:
+    def _plain_text(self, file: PageFile, text: str, worker: WorkerProcess) -> Document:
         """Return a page as plain text, with its front matter; if not even that can be read, no model gets the text."""
+        if file.kind:
+            return parse_plain_text(text)
         try:
             front_matter = worker.call(parse_seconds(0), read_front_matter, text)
         except Exception:  # noqa: BLE001 - whatever it is, the page is found
@@ -196,11 +247,11 @@ class _PageReader:
         """Divide a page here."""
         settings = self._settings
         try:
-            return divide_page(file.path, file.blob, document, settings), failure
+            return divide_page(file.path, file.blob, document, settings, file.kind), failure
         except ModelError:  # as above, but later
-            return divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter())), failure
+            return divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()), file.kind), failure
         except Exception as error:
             log.exception("the page %s cannot be divided", file.path)
             document = replace(parse_plain_text(text), front_matter={"search": page_indexing(document.front_matter)})
-            page = divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()))
+            page = divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()), file.kind)
             return page, f"it cannot be divided: {error}"

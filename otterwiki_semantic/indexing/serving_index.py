@@ -25,6 +25,7 @@ class ServingIndex:
         self._stopping = threading.Event()
         self._progress: ProgressTracker | None = None
         self._pending_between = lru_cache(1)(self._count_pending)
+        self._unread = lru_cache(1)(repository.unread_attachments)
         self.changing = threading.Lock()
         """Held while the generation is synced or replaced."""
         self.changed = threading.Condition()
@@ -142,6 +143,12 @@ class ServingIndex:
     def exclude(self) -> tuple[str, ...]:
         """The patterns of pages that are left out."""
         return self._repository.exclude
+
+    def unread_attachments(self, head: str | None) -> dict[str, int]:
+        """Return how many attached files of HEAD this installation lacks a library for, by extension; none if git fails."""
+        with suppress(RepositoryError):
+            return self._unread(head) if head else {}
+        return {}
 
     def excluded_pages(self, generation: Generation) -> dict[str, str]:
         """Return the pages that are left out, by path, each with what excludes it. Errors: those of git and the catalog."""

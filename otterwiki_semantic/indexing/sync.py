@@ -17,6 +17,7 @@ from itertools import chain
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
+from otterwiki_semantic.content.pages import parent_path
 from otterwiki_semantic.core.records import Indexed, LastChange, Notation, Page, StoredChunk
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
@@ -83,15 +84,21 @@ def _vector_ids(page: Page) -> list[str]:
 
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
-    """Return the pages of a commit that the catalog lacks or has in another version, smallest first; and those to remove."""
+    """Return the pages of a commit that the catalog lacks or has in another version, and those to remove.
+
+    The smallest come first, and attached files last.
+    """
     equals = catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
+    attached: dict[str, str] = {}
     if changes is None:
-        blobs, known = repository.page_blobs(head) if head else {}, catalog.blobs() | catalog.excluded_blobs()
+        attached = repository.attachment_blobs(head) if head else {}
+        blobs, known = repository.page_blobs(head) | attached if head else {}, catalog.blobs() | catalog.excluded_blobs()
         others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
         changes = others, sorted(known.keys() - blobs.keys())
     changed, removed = changes
-    return sorted(repository.page_files(changed), key=lambda file: (file.size, file.path)), removed
+    files = repository.page_files(changed, attached)
+    return sorted(files, key=lambda file: (file.kind is not None, file.size, file.path)), removed
 
 
 class Indexer:
@@ -124,13 +131,17 @@ class Indexer:
     def leave_out_excluded(self, catalog: Catalog) -> None:
         """Remove the pages from a catalog that other patterns exclude than when it was last synced.
 
-        Pages that are no longer excluded are left to the next sync. Errors: those of git and the catalog.
+        Pages that are no longer excluded, and files that another rule attaches, are left to the next sync. Errors: those of
+        git and the catalog.
         """
         patterns = self._repository.exclude
         if catalog.exclude != patterns:
             head = self._repository.head()
             excluded = self._repository.excluded_pages(head) if head else frozenset[str]()
             catalog.set_exclude(patterns, sorted(excluded & catalog.blobs().keys()))
+        rule = self._repository.attachments.key
+        if catalog.is_current and catalog.attachment_rule != rule:
+            catalog.set_attachment_rule(rule)
 
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
@@ -188,9 +199,15 @@ class Indexer:
             catalog.remove_pages(plan.removed)
             self.changed_pages += len(plan.removed)
         are_few = len(plan.changed) <= _PAGES_PER_BATCH and sum(file.size for file in plan.changed) <= _BYTES_AT_ONCE
-        for number, pages in enumerate(_batched(self._read(catalog, plan, tracker))):
+        pages = [file for file in plan.changed if not file.kind]
+        for number, batch in enumerate(_batched(self._read(pages, catalog, plan, tracker))):
             at_once = sys.maxsize if are_few else _TIMED_TEXTS if number == 0 else 0
-            self._store(pages, generation, plan, tracker, at_once if plan.embed else 0)
+            self._store(batch, generation, plan, tracker, at_once if plan.embed else 0)
+        files = self._files_to_read(catalog, plan)
+        for batch in _batched(self._read(files, catalog, plan, tracker)):
+            self._store(batch, generation, plan, tracker, sys.maxsize if are_few and plan.embed else 0)
+        if files and self._repository.texts is not None:
+            self._repository.texts.prune({*catalog.blobs().values(), *catalog.excluded_blobs().values()})
         if self._repository.notation is not Notation.WIKI:
             catalog.resolve_wiki_links()
         catalog.set_last_changes(plan.last_changes)
@@ -202,17 +219,38 @@ class Indexer:
         if not lacking:
             return 0, 0
         counts = catalog.counts()
-        return counts.pages - lacking, counts.chunks - catalog.pending.count()
+        return counts.pages + counts.files - lacking, counts.chunks - catalog.pending.count()
 
-    def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
-        """Read the changed pages and divide them into chunks."""
-        changes = {**catalog.last_changes([file.path for file in plan.changed]), **plan.last_changes}
-        for file, page in zip(plan.changed, self._loader.load(plan.changed, plan.profile), strict=True):
+    def _read(self, files: Sequence[PageFile], catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
+        """Read pages, or attached files, and divide them into chunks."""
+        changes = {**catalog.last_changes([file.path for file in files]), **plan.last_changes}
+        for file, page in zip(files, self._loader.load(files, plan.profile), strict=True):
             self.check_stop()
             if page.problem:
                 log.warning("the page %s: %s", page.path, page.problem)
             tracker.page_read(file.size, len(page.chunks))
-            yield replace(page, last_change=changes.get(file.path))
+            indexed = page.indexed
+            if file.kind:
+                (indexed,) = catalog.page_states([parent_path(file.path)]).values()
+            yield replace(page, indexed=indexed, last_change=changes.get(file.path))
+
+    def _files_to_read(self, catalog: Catalog, plan: SyncPlan) -> list[PageFile]:
+        """Return the changed files, and others that are to be indexed in another way because their page is now."""
+        changed = [file for file in plan.changed if file.kind]
+        rule = self._repository.attachments
+        if not rule.kinds or len(changed) == len(plan.changed):
+            return changed
+        pages = {file.path for file in plan.changed if not file.kind}
+        excluded = {path: Indexed.NOT for path in catalog.excluded_blobs() if rule.kind_of(path)}
+        states = {path: state for path, state in (catalog.file_states() | excluded).items() if parent_path(path) in pages}
+        wanted = catalog.page_states([parent_path(path) for path in states])
+        others = {path for path, state in states.items() if state is not wanted[parent_path(path)]} - {
+            file.path for file in changed
+        }
+        if not others or plan.head is None:
+            return changed
+        blobs = {path: blob for path, blob in self._repository.attachment_blobs(plan.head).items() if path in others}
+        return [*changed, *self._repository.page_files(blobs, blobs)]
 
     def _store(
         self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int

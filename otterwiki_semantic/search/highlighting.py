@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -42,16 +42,26 @@ def with_markdown(found: SearchResult, repository: Repository, catalog: Catalog,
     """
     blobs = catalog.pages.blobs({hit.path for hit in found.hits})
     try:
-        contents = repository.read_blobs(blobs.values(), MAX_PAGE_BYTES)
-        pages = {path: content.decode("utf-8", "replace") for path, content in zip(blobs, contents, strict=True)}
+        pages = _texts(found.hits, repository, blobs)
     except RepositoryError as error:
         log.warning("passages are returned without their Markdown: %s", error)
         return found
     hits = [
-        _with_markdown(hit, pages[hit.path], section_words or (_SMALL_SECTION if rank < _WHOLE_SECTIONS else 0))
+        _with_markdown(hit, page, section_words or (_SMALL_SECTION if rank < _WHOLE_SECTIONS else 0))
+        if (page := pages.get(hit.path)) is not None
+        else hit
         for rank, hit in enumerate(found.hits)
     ]
     return replace(found, hits=tuple(hits))
+
+
+def _texts(hits: Sequence[Hit], repository: Repository, blobs: Mapping[str, str]) -> dict[str, str]:
+    """Return the Markdown of pages from git, and of attached files as far as it is known, by path. Errors: those of git."""
+    kinds = {hit.path: hit.kind for hit in hits}
+    texts = {path: text.markdown for path, kind in kinds.items() if kind and (text := repository.file_text(blobs[path], kind))}
+    pages = [path for path in blobs if not kinds[path]]
+    contents = repository.read_blobs((blobs[path] for path in pages), MAX_PAGE_BYTES)
+    return texts | {path: content.decode("utf-8", "replace") for path, content in zip(pages, contents, strict=True)}
 
 
 def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:

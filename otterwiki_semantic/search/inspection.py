@@ -21,8 +21,9 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(_seen(hits, chunk, count, near.get(chunk), urls) for chunk, count in zip(first, tokens, strict=True))
+    kind = hits[first[0]].kind if first else None
     words_only = any(chunk.is_words_only for chunk in exact.candidates(first))
-    return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path), words_only)
+    return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path, kind=kind), words_only)
 
 
 def _nearest_elsewhere(
@@ -57,7 +58,14 @@ def _seen(
         tokens=tokens,
         has_vector=near is not None,
         neighbours=tuple(
-            Neighbour(other.path, other.title, other.section, other.anchor, round(cosine, 6), urls.of(other.path, other.anchor))
+            Neighbour(
+                other.path,
+                other.title,
+                other.section,
+                other.anchor,
+                round(cosine, 6),
+                urls.of(other.path, other.anchor, other.kind),
+            )
             for other, cosine in neighbours
         ),
     )

@@ -72,8 +72,8 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
     found: dict[str, Mention] = {}
     for start, end, page in phrases:
         named = path_of[page]
-        title = titles[named][0]
-        if named not in found and page_key(named) not in known and _is_meant(markdown[start:end], title):
+        title, _, kind = titles[named]
+        if kind is None and named not in found and page_key(named) not in known and _is_meant(markdown[start:end], title):
             phrase = text[start:end]
             found[named] = Mention(start, end, phrase, named, title, urls.of(named), urls.link(named, phrase))
     return tuple(found.values())[:_MOST_MENTIONS]
@@ -178,7 +178,7 @@ def likely_duplicates(
     heading = _TITLE.search(text)
     names = [name for name in (heading[1] if heading else "", page_name(path)) if name]
     found = {each.path: each.title for name in names for each in _pages_of_similar_name(catalog, name)}
-    near = {page.path: page for page in pages if page.similarity >= floor}
+    near = {page.path: page for page in pages if page.similarity >= floor and page.kind is None}
     titles = found | {page.path: page.title for page in near.values()}
     return tuple(
         LikelyDuplicate(
@@ -201,6 +201,7 @@ def _pages_of_similar_name(catalog: Catalog, name: str) -> list[SuggestedLabel]:
         label
         for label in suggest(catalog, SuggestRequest(name[:MAX_QUERY_CHARACTERS], _SUGGESTED))
         if label.kind == "page"
+        and label.file is None
         and any(OSA.normalized_similarity(key, name_key(other)) >= _SIMILAR for other in (label.title, page_name(label.path)))
     ]
 

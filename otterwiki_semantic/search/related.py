@@ -75,8 +75,9 @@ def pages_near(
             linked=page_key(other) in links,
             sections=_sections(pairs_of[other], own_chunks, stored),
             relevant=_similarity(pairs_of[other]) >= floor,
-            url=urls.of(other),
-            link=urls.link(other, stored[pairs_of[other][0].other].title),
+            url=urls.of(other, kind=(first := stored[pairs_of[other][0].other]).kind),
+            link=urls.link(other, first.title, first.kind),
+            kind=first.kind,
         )
         for other in nearest
     )

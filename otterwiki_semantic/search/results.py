@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+from otterwiki_semantic.content.pages import parent_path
 from otterwiki_semantic.core.records import (
     ChunkSection,
     Explanation,
@@ -19,6 +20,8 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     Sort,
     StoredChunk,
+    cited_title,
+    page_number,
 )
 from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
@@ -36,7 +39,7 @@ _MAX_DISTANCE = 2
 _MAX_JOINED = 3
 _OF_CHUNK = (
     *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
-    *("chunk_index", "total_chunks", "page_word_count", "updated"),
+    *("chunk_index", "total_chunks", "page_word_count", "updated", "kind"),
 )
 """What a result repeats of its chunk."""
 
@@ -112,9 +115,10 @@ class ResultBuilder:
         paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
         labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
-            category=_counts(category for category, _ in labels.values() if category),
-            tag=_counts(tag for _, tags in labels.values() for tag in tags),
+            category=_counts(category for category, _, _ in labels.values() if category),
+            tag=_counts(tag for _, tags, _ in labels.values() for tag in tags),
             path=_counts(path.split("/")[0] + "/" for path in labels if "/" in path),
+            type=_counts(kinds) if {*(kinds := [kind or "page" for _, _, kind in labels.values()])} - {"page"} else {},
         )
 
     def _neighbours(self, chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -145,6 +149,7 @@ class ResultBuilder:
         best = units[0].unit if units else None
         section = ChunkSection(chunk.section_path, chunk.anchor) if best is None else chunk.sections[best.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
+        number = page_number(chunk.kind, section.anchor)
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
             **{name: getattr(chunk, name) for name in _OF_CHUNK},
@@ -153,7 +158,7 @@ class ResultBuilder:
             similarity=None if distance is None else _rounded(1 - distance),
             section=section.heading,
             section_path=(trail := _trail(chunk.title, section.path)),
-            breadcrumb=" > ".join(trail),
+            breadcrumb=" > ".join((cited_title(chunk.title, chunk.kind, number), *trail[1:])),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=section.anchor,
             text=joined_text(run),
@@ -168,8 +173,10 @@ class ResultBuilder:
             context_before=before,
             context_after=after,
             explain=self._explanation(candidate, rank) if self.options.explain else None,
-            url=self.urls.of(chunk.path, section.anchor),
-            not_shown=not self.urls.shows(chunk.path),
+            url=self.urls.of(chunk.path, section.anchor, chunk.kind),
+            not_shown=not self.urls.shows(chunk.path, chunk.kind),
+            attached_to=parent_path(chunk.path) if chunk.kind else None,
+            page_number=number,
         )
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:

@@ -215,7 +215,7 @@ def _labels(
     pages = catalog.pages.titles({match.path for match in matches})
     found = []
     for match in matches:
-        title, updated = pages[match.path]
+        title, updated, file = pages[match.path]
         section = _PAGE
         if match.is_section:
             section = catalog.reader.section_labels(match.path, match.chunk, title)[match.place]
@@ -223,8 +223,8 @@ def _labels(
         is_corrected = match.tier >= _Tier.CORRECTED_PAGE
         ranges = marked_ranges(label, corrected) if is_corrected else marked_ranges(label, typed.beginnings, typed.key)
         kind: Literal["page", "section"] = "section" if match.is_section else "page"
-        url = urls.of(match.path, section.anchor)
-        found.append(SuggestedLabel(kind, match.path, title, *section, ranges, updated, url))
+        url = urls.of(match.path, section.anchor, file)
+        found.append(SuggestedLabel(kind, match.path, title, *section, ranges, updated, url, file))
     return tuple(found)
 
 

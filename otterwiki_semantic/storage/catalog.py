@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import LastChange, Page
+from otterwiki_semantic.core.records import Indexed, LastChange, Page
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import schema
 from otterwiki_semantic.storage.catalog_reader import CatalogReader
@@ -28,6 +28,7 @@ from otterwiki_semantic.storage.vector_store import StoredVector
 from otterwiki_semantic.storage.wiki_links import resolve_wiki_links
 
 _EXCLUDE = "exclude"
+_ATTACHMENTS = "attachments"
 _MERGE = "INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)"
 _MERGED_PER_CHUNK, _MAX_MERGED = 2, 512
 """Pages of FTS5 (4 KB) that are merged for each deleted chunk, and how many at a time, in some 30 ms."""
@@ -42,6 +43,8 @@ class Counts:
     pages: int
     chunks: int
     vectors: int
+    files: int = 0
+    """Attached files, which are not among the pages."""
 
 
 class Catalog(SqliteFile):
@@ -54,13 +57,16 @@ class Catalog(SqliteFile):
         self.outbox = Outbox(self)
         self.pending = PendingVectors(self)
         self._pages_to_merge = 0
-        self._counted = -1, 0, 0
-        """The last revision whose pages and chunks were counted, and their numbers."""
+        self._counted = -1, 0, 0, 0
+        """The last revision whose pages, chunks and files were counted, and their numbers."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
         self.keywords = KeywordIndex(self, is_current=self.is_current)
         self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
         self.labels = LabelTable(self)
+        if not self.select("SELECT 1 FROM sqlite_master WHERE name = 'files'"):
+            with self.write() as connection:
+                connection.execute(schema.FILES)
         if not self.select("SELECT 1 FROM sqlite_master WHERE name = 'label_words'"):
             with self.write() as connection:  # of a new file, or of one of an earlier version
                 for statement in LABEL_TABLES:
@@ -149,6 +155,17 @@ class Catalog(SqliteFile):
             connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
             connection.execute(schema.NEXT_REVISION)
 
+    @property
+    def attachment_rule(self) -> tuple[str, ...]:
+        """The key of the rule by which attached files are indexed."""
+        return schema.decode_list(self.meta(_ATTACHMENTS) or "[]")
+
+    def set_attachment_rule(self, key: Sequence[str]) -> None:
+        """Set the rule by which attached files are indexed: until `end_change` the catalog equals no commit."""
+        with self.write() as connection:
+            values = ((_ATTACHMENTS, json.dumps(key)), ("changing", "other files"))
+            connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
+
     def begin_change(self, commit: str | None) -> None:
         """Record that pages begin to change towards another commit: until `end_change` the catalog equals none."""
         with self.write() as connection:
@@ -171,13 +188,17 @@ class Catalog(SqliteFile):
             shorten_log(connection)
 
     def counts(self) -> Counts:
-        """Return the number of pages, chunks and vectors."""
+        """Return the number of pages, chunks, vectors and attached files."""
         with self.snapshot():
             revision = schema.read_revision(self)
             if self._counted[0] != revision:
-                rows = self.select("SELECT (SELECT COUNT(*) FROM pages), (SELECT COUNT(*) FROM chunks)")
-                self._counted = revision, *rows[0]
-            return Counts(*self._counted[1:], self._count_vectors())
+                tables = ("pages", "chunks", "files")
+                pages, chunks, files = self.select(f"SELECT {', '.join(f'(SELECT COUNT(*) FROM {name})' for name in tables)}")[
+                    0
+                ]
+                self._counted = revision, pages - files, chunks, files
+            _, pages, chunks, files = self._counted
+            return Counts(pages, chunks, self._count_vectors(), files)
 
     def _count_vectors(self) -> int:
         """Return the number of vectors: every place up to the last one has one, or is free."""
@@ -195,6 +216,22 @@ class Catalog(SqliteFile):
         if not self.is_current:
             return {}
         return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM excluded_pages")}
+
+    def file_states(self) -> dict[str, Indexed]:
+        """Return what the index has of each attached file, by path; files of excluded pages are among the `excluded_blobs`."""
+        words_only = f"EXISTS (SELECT 1 FROM chunks WHERE chunks.path = files.path AND NOT {schema.IS_EMBEDDED})"
+        rows = self.select(f"SELECT path, {words_only} AS words_only FROM files")
+        return {row["path"]: Indexed.WORDS_ONLY if row["words_only"] else Indexed.FULLY for row in rows}
+
+    def page_states(self, paths: Sequence[str]) -> dict[str, Indexed]:
+        """Return what the index has of pages, by path; all of those that it does not know."""
+        excluded = self.excluded_blobs()
+        statement = f"SELECT DISTINCT path FROM chunks WHERE path {IN_LIST} AND NOT {schema.IS_EMBEDDED}"
+        words_only = {row["path"] for row in self.select(statement, paths)}
+        return {
+            path: Indexed.NOT if path in excluded else Indexed.WORDS_ONLY if path in words_only else Indexed.FULLY
+            for path in paths
+        }
 
     def updated(self, paths: Sequence[str]) -> dict[str, int]:
         """Return when pages were last changed (Unix time), by path, as far as it is known."""

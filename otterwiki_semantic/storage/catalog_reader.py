@@ -15,7 +15,7 @@ from otterwiki_semantic.content.analysis import sentence_ranges
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import ChunkSection, StoredChunk, Unit, UnitKind, encode_places
+from otterwiki_semantic.core.records import ChunkSection, FileKind, StoredChunk, Unit, UnitKind, encode_places
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
@@ -35,8 +35,8 @@ _SELECT_LINKS = """
 SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
-       places, path, title, category, tags, ordinal, chunk_count, word_count, updated
-FROM chunks JOIN pages USING (path)"""
+       places, path, title, category, tags, ordinal, chunk_count, word_count, updated, kind
+FROM chunks JOIN pages USING (path) LEFT JOIN files USING (path)"""
 """After id and vector the columns are in the order of `StoredChunk`, but for the places: its sections and units."""
 
 
@@ -188,10 +188,12 @@ class CatalogReader:
         statement = "SELECT section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal = ?"
         return list(section_labels(title, *self._database.select(statement, path, ordinal)[0]))
 
-    def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
-        """Return the category and the tags of pages, by path."""
-        rows = self._database.select(f"SELECT path, category, tags FROM pages WHERE path {IN_LIST}", paths)
-        return {row["path"]: (row["category"], decode_list(row["tags"])) for row in rows}
+    def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...], str | None]]:
+        """Return the category, the tags and the kind of pages and attached files, by path."""
+        statement = f"SELECT path, category, tags, kind FROM pages LEFT JOIN files USING (path) WHERE path {IN_LIST}"
+        return {
+            path: (category, decode_list(tags), kind) for path, category, tags, kind in self._database.select(statement, paths)
+        }
 
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
         """Return the title of a page in the catalog, and the ids of its chunks, in order."""
@@ -223,7 +225,7 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     """Return the chunk of a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
-    places, path, title, category, tags, *numbers, updated = page
+    places, path, title, category, tags, *numbers, updated, kind = page
     _check_text(path, vector, text)
     above = decode_list(section_path)
     if places is None:  # of an earlier version
@@ -233,5 +235,15 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     return StoredChunk(
         *(text, prefix_length, overlap_length, section, above, decode_list(headings)),
         *(anchor, start_line, end_line),
-        *(page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated), places),
+        *(
+            page_name(path),
+            path,
+            title,
+            category,
+            decode_list(tags),
+            *numbers,
+            iso_time(updated),
+            places,
+            kind and FileKind(kind),
+        ),
     )

@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.attachments import DIRECTORY as ATTACHMENT_TEXTS
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import make_private, write_atomically
 
@@ -69,6 +70,7 @@ def _indexed_commits(data_dir: Path) -> Iterator[str]:
 
 
 def _remove_index(data_dir: Path) -> None:
-    shutil.rmtree(data_dir / "generations", ignore_errors=True)
+    for directory in ("generations", ATTACHMENT_TEXTS):
+        shutil.rmtree(data_dir / directory, ignore_errors=True)
     for name in (*_WITH_TEXT, "current"):
         (data_dir / name).unlink(missing_ok=True)

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from otterwiki_semantic.core.records import PageUrls
+from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.core.records import PageUrls, page_number
 from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
@@ -17,7 +18,7 @@ _UPSERTS = "FROM unstored JOIN vectors ON id = vector"
 _UPDATES = "FROM stale JOIN vectors ON id = vector WHERE vector NOT IN (SELECT vector FROM unstored)"
 _SELECT_RECORDS = f"""
 SELECT vectors.id, embedding, text, path, title, section, section_path, anchor, ordinal, chunk_count, word_count,
-       category, tags, start_line, end_line, updated, last_commit, copies
+       category, tags, start_line, end_line, updated, last_commit, kind, copies
 FROM vectors
 LEFT JOIN (
     SELECT vector, text, path, section, section_path, anchor, ordinal, start_line, end_line,
@@ -26,6 +27,7 @@ LEFT JOIN (
     FROM chunks WHERE vector {IN_LIST}
 ) ON vector = vectors.id AND copy = 1
 LEFT JOIN pages USING (path)
+LEFT JOIN files USING (path)
 WHERE vectors.id {IN_LIST}"""
 _URLS = PageUrls(prefix="/")
 _MAX_OTHER_PAGES = 50
@@ -172,6 +174,13 @@ def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
     """
     if row["path"] is None:
         return None
+    of_file = {}
+    if row["kind"]:
+        of_file = {
+            "kind": row["kind"],
+            "attachment": page_name(row["path"]),
+            "page_number": page_number(row["kind"], row["anchor"]),
+        }
     return {
         "page_path": row["path"],
         "title": row["title"],
@@ -185,8 +194,9 @@ def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
         "tags": list(decode_list(row["tags"])) or None,
         "start_line": row["start_line"],
         "end_line": row["end_line"],
-        "url": _URLS.of(row["path"], row["anchor"]),
+        "url": _URLS.of(row["path"], row["anchor"], row["kind"]),
         "updated": iso_time(row["updated"]),
         "commit": row["last_commit"],
         "other_pages": [path for path in pages if path != row["path"]][:_MAX_OTHER_PAGES] or None,
+        **of_file,
     }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.pages import page_name
-from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks, PageSort
+from otterwiki_semantic.core.records import FileKind, Filters, ListedPage, PageLinks, PageSort
 from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import decode_list, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
@@ -19,6 +19,9 @@ _ORDERS = {
     PageSort.UPDATED: "updated DESC, path",
     PageSort.WORDS: "word_count DESC, path",
 }
+
+
+_NO_FILE = "path NOT IN (SELECT path FROM files)"
 
 
 class PageFacts(NamedTuple):
@@ -50,17 +53,19 @@ class PageTable:
     ) -> tuple[tuple[ListedPage, ...], int]:
         """Return up to `limit` of the pages that pass, in an order, from `offset` on; and how many pass in total."""
         where = page_filter(filters)
-        columns = "path, title, category, tags, updated, word_count"
+        columns = "path, title, category, tags, updated, word_count, kind"
         with self._database.snapshot():
             total = self._database.select(f"SELECT COUNT(*) FROM pages WHERE {where.sql}", *where.values)[0][0]
-            statement = f"SELECT {columns} FROM pages WHERE {where.sql} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+            found = f"SELECT {columns} FROM pages LEFT JOIN files USING (path) WHERE {where.sql}"
+            statement = f"{found} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
             rows = self._database.select(statement, *where.values, limit, offset)
         return tuple(_listed(*row) for row in rows), total
 
-    def titles(self, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
-        """Return the title and the time of the last change of pages, by path."""
-        rows = self._database.select(f"SELECT path, title, updated FROM pages WHERE path {IN_LIST}", paths)
-        return {path: (title, iso_time(updated)) for path, title, updated in rows}
+    def titles(self, paths: Iterable[str]) -> dict[str, tuple[str, str | None, FileKind | None]]:
+        """Return the title, the time of the last change and the kind of pages and attached files, by path."""
+        statement = f"SELECT path, title, updated, kind FROM pages LEFT JOIN files USING (path) WHERE path {IN_LIST}"
+        rows = self._database.select(statement, paths)
+        return {path: (title, iso_time(updated), kind and FileKind(kind)) for path, title, updated, kind in rows}
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the git objects of pages, by path."""
@@ -89,13 +94,14 @@ class PageTable:
         return not self._database.select("SELECT 1 FROM pages LIMIT 1")
 
     def labels(self) -> list[tuple[str, str, str | None]]:
-        """Return path, title and category of every page, by path."""
-        return [tuple(row) for row in self._database.select("SELECT path, title, category FROM pages ORDER BY path")]
+        """Return path, title and category of every page that is no attached file, by path."""
+        statement = f"SELECT path, title, category FROM pages WHERE {_NO_FILE} ORDER BY path"
+        return [tuple(row) for row in self._database.select(statement)]
 
     def facts(self) -> list[PageFacts]:
-        """Return the facts about every page, by path."""
+        """Return the facts about every page that is no attached file, by path."""
         columns = "path, path_key, title, updated, blob, language"
-        return [PageFacts(*row) for row in self._database.select(f"SELECT {columns} FROM pages ORDER BY path")]
+        return [PageFacts(*row) for row in self._database.select(f"SELECT {columns} FROM pages WHERE {_NO_FILE} ORDER BY path")]
 
     def all_links(self) -> list[tuple[str, str]]:
         """Return every link: the path of a page, and the key of the page that it leads to, whether that exists or not."""
@@ -129,6 +135,19 @@ class PageTable:
         return {row["target"] for row in self._database.select("SELECT target FROM links WHERE path = ?", path)}
 
 
-def _listed(path: str, title: str, category: str | None, tags: str, updated: int | None, words: int) -> ListedPage:
+def _listed(
+    path: str, title: str, category: str | None, tags: str, updated: int | None, words: int, kind: str | None
+) -> ListedPage:
     when = iso_time(updated)
-    return ListedPage(page_name(path), path, title, category, decode_list(tags), when, words, when and when[:10], words)
+    return ListedPage(
+        page_name(path),
+        path,
+        title,
+        category,
+        decode_list(tags),
+        when,
+        words,
+        when and when[:10],
+        words,
+        kind=FileKind(kind) if kind else None,
+    )

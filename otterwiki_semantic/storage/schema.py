@@ -21,6 +21,9 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 SCHEMA_VERSION = 11
 """Raised with every change of the tables below: the index is then rebuilt."""
 
+FILES = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID"
+"""The rows of `pages` that are attached files. Added to catalogs of the same schema, which are otherwise unchanged."""
+
 INVALID = ""
 """Stands for the blob of a page that is to be indexed again. No blob has this id."""
 
@@ -110,6 +113,8 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         *(page.problem, page.language),
     )
     number = _insert_row(connection, "pages", row)
+    if page.kind is not None:
+        connection.execute("INSERT INTO files VALUES (?, ?)", (page.path, page.kind))
     tags = {fold(tag) for tag in page.tags}
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
@@ -146,7 +151,7 @@ def delete_page(connection: sqlite3.Connection, path: str) -> int:
     count_words(connection, "words", sorted(spelled_words(*texts)), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
-    for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers"):
+    for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers", "files"):
         connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
     return chunks
 

@@ -33,7 +33,7 @@ class Extension:
     @classmethod
     def of(cls, index: IndexClient, settings: Settings) -> Extension:
         """Return the extension of a wiki with this index and these settings."""
-        pages = PageReader(index, Repository(settings.repository, settings.exclude))
+        pages = PageReader(index, Repository.of(settings))
         return cls(index, settings, pages, PageRenderer(), ConnectionStore(settings.data_dir), Cooldown(_PAUSE_SECONDS))
 
 

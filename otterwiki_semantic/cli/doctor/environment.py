@@ -19,6 +19,7 @@ from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, leg
 NAME = "otterwiki-semantic"
 _WIKI = "otterwiki"
 _EXTRAS = {
+    "attachments": "search in attached PDF and office files",
     "mcp": "otterwiki-semantic mcp, the server for agents",
     "map": "the map of the wiki",
     "metrics": "metrics for Prometheus",

@@ -62,7 +62,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
         yield problem("repository", f"{place} does not exist", "correct REPOSITORY, or mount its file system")
         return
     try:
-        repository = Repository(place, settings.exclude)
+        repository = Repository.of(settings)
         head = repository.head()
         if head is None:
             yield note("repository", f"{place} has no commit yet: there is nothing to index")
@@ -267,7 +267,7 @@ def _needed(settings: Settings) -> float | None:
     from otterwiki_semantic.indexing import estimate
 
     try:
-        repository = Repository(settings.repository, settings.exclude)
+        repository = Repository.of(settings)
         head = repository.head()
         pages = repository.pages(head).values() if head else ()
         embedder = open_embedder(settings)

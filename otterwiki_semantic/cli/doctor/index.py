@@ -76,8 +76,7 @@ def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iter
 def status_findings(status: IndexStatus) -> Iterator[Finding]:
     """Report the status of a running index."""
     index = status.index
-    pages = f"{status.pages} pages" + (f" ({status.excluded_pages} excluded)" if status.excluded_pages else "")
-    detail = f"{pages}, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
+    detail = f"{status.contents}, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
     if index.commit == index.head and not index.pending_pages:
         yield ok("index", f"{detail}; it equals HEAD ({(index.head or 'no commit')[:12]})")
     else:
@@ -89,6 +88,9 @@ def status_findings(status: IndexStatus) -> Iterator[Finding]:
         )
     if status.chroma is not None and status.chroma.state is not ChromaState.RESTING:
         yield _collection(status.chroma)
+    if status.unread:
+        what, _, hint = status.unread.partition("; ")
+        yield note("attachments", what, hint)
     reported = {each.message for each in status.problems}
     yield from (problem("index", each.message, each.hint) for each in status.problems)
     if status.last_error and status.last_error not in reported:

@@ -39,7 +39,7 @@ def scratch_index(
             wait(index)
             seconds = time.perf_counter() - start
             profile = profile_for(index.embedder, chunks)
-            words = mean_words(Repository(settings.repository, settings.exclude), index.embedder, profile)
+            words = mean_words(Repository.of(settings), index.embedder, profile)
             yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
         finally:
             index.close(_CLOSE_SECONDS)

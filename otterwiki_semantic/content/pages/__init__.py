@@ -23,11 +23,13 @@ from otterwiki_semantic.content.pages.page import page_name as page_name
 from otterwiki_semantic.content.pages.page import page_not_found as page_not_found
 from otterwiki_semantic.content.pages.page import page_title as page_title
 from otterwiki_semantic.content.pages.page import page_word_count as page_word_count
+from otterwiki_semantic.content.pages.page import parent_path as parent_path
 from otterwiki_semantic.content.pages.page import read_page as read_page
 from otterwiki_semantic.content.pages.preparation import MAX_CHUNKS as MAX_CHUNKS
 from otterwiki_semantic.content.pages.preparation import PageSettings as PageSettings
 from otterwiki_semantic.content.pages.preparation import divide_page as divide_page
 from otterwiki_semantic.content.pages.preparation import page_words as page_words
+from otterwiki_semantic.content.pages.preparation import parse_source as parse_source
 from otterwiki_semantic.content.pages.preparation import prepare_page as prepare_page
 from otterwiki_semantic.content.pages.source import find_links as find_links
 from otterwiki_semantic.content.pages.source import find_name as find_name

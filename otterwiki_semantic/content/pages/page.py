@@ -16,7 +16,7 @@ from otterwiki_semantic.content.pages.links import linked_pages, page_key
 from otterwiki_semantic.content.pages.outline import section_word_count
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.records import Document, Indexed, Page
+from otterwiki_semantic.core.records import Document, FileKind, Indexed, Page
 
 FRONT_MATTER = "its front matter (search: false)"
 """What excludes a page that says so itself."""
@@ -26,6 +26,11 @@ _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 60
 def page_name(path: str) -> str:
     """Return the last part of a page's path."""
     return path.rsplit("/", 1)[-1]
+
+
+def parent_path(path: str) -> str:
+    """Return the path of the folder that a path is in: for an attached file that of its page; empty at the top."""
+    return path.rpartition("/")[0]
 
 
 def find_page(path: str, paths: Collection[str]) -> str | None:
@@ -93,10 +98,17 @@ def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profi
 
 
 def make_page(
-    path: str, blob: str, document: Document, counter: TokenCounter, profile: Profile, *, links_by_name: bool = False
+    path: str,
+    blob: str,
+    document: Document,
+    counter: TokenCounter,
+    profile: Profile,
+    kind: FileKind | None = None,
+    *,
+    links_by_name: bool = False,
 ) -> Page:
-    """Chunk a parsed page."""
-    title = page_title(path, document)
+    """Chunk a parsed page, or an attached file of a kind. No passage contains the name of a file, so that it may change."""
+    title = page_name(path) if kind else page_title(path, document)
     return Page(
         path=path,
         blob=blob,
@@ -107,7 +119,8 @@ def make_page(
         declared_language=text_field(document.front_matter, "lang") or text_field(document.front_matter, "language"),
         answers=list_field(document.front_matter, "answers", separator=None),
         word_count=page_word_count(document),
-        chunks=chunk_document(document, title, counter, profile),
+        chunks=chunk_document(document, "" if kind else title, counter, profile),
         links_to=linked_pages(document.links, path, by_name=links_by_name),
         indexed=page_indexing(document.front_matter),
+        kind=kind,
     )

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content.analysis import detect_language, indexed_text, language_code, name_key, spelled_words
+from otterwiki_semantic.content.attachments.paging import parse_attachment
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.pages.notes import parse_page
 from otterwiki_semantic.content.pages.page import make_page, page_indexing, page_name
 from otterwiki_semantic.core.chunk_profiles import Profile
-from otterwiki_semantic.core.records import Document, Indexed, Notation, Page, PageWords
+from otterwiki_semantic.core.records import Document, FileKind, Indexed, Notation, Page, PageWords
 from otterwiki_semantic.core.worker_process import restart_clock
 
 MAX_CHUNKS = 2_000
@@ -27,22 +28,27 @@ class PageSettings:
     notation: Notation = Notation.WIKI
 
 
-def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float) -> Page:
+def parse_source(path: str, text: str, notation: Notation, kind: FileKind | None) -> Document:
+    """Parse a page, or the Markdown of an attached file. Errors: `LimitExceededError`."""
+    return parse_attachment(text) if kind else parse_page(path, text, notation)
+
+
+def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float, kind: FileKind | None = None) -> Page:
     """Parse, divide and analyse a page; dividing it may take as many `seconds` of processor time as parsing it.
 
     Errors: `LimitExceededError`, and whatever the parser and the chunker raise.
     """
-    document = parse_page(path, text, settings.notation)
+    document = parse_source(path, text, settings.notation, kind)
     restart_clock(seconds)
-    return divide_page(path, blob, document, settings)
+    return divide_page(path, blob, document, settings, kind)
 
 
-def divide_page(path: str, blob: str, document: Document, settings: PageSettings) -> Page:
+def divide_page(path: str, blob: str, document: Document, settings: PageSettings, kind: FileKind | None = None) -> Page:
     """Divide and analyse a parsed page."""
     if page_indexing(document.front_matter) is Indexed.NOT:
         return Page(path, blob, path, None, (), 0, (), indexed=Indexed.NOT)
     by_name = settings.notation is not Notation.WIKI
-    page = make_page(path, blob, document, settings.counter, settings.profile, links_by_name=by_name)
+    page = make_page(path, blob, document, settings.counter, settings.profile, kind, links_by_name=by_name)
     problem = None
     if len(page.chunks) > MAX_CHUNKS:
         page = replace(page, chunks=page.chunks[:MAX_CHUNKS])

@@ -10,19 +10,23 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from otterwiki_semantic.content.attachments.paging import page_starts
 from otterwiki_semantic.content.chunking.sizes import count_words
 from otterwiki_semantic.content.markdown.front_matter import json_safe
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.outline import find_section, outline, short_names
 from otterwiki_semantic.content.pages.page import check_not_excluded, page_name, page_title, page_word_count
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.records import OutlineEntry, PagePart, PageRequest, PageView
+from otterwiki_semantic.core.records import FileKind, OutlineEntry, PagePart, PageRequest, PageView, page_anchor
 
+_PAGE_NAME = re.compile(r"#?(?:page|slide)[ =](\d{1,6})", re.IGNORECASE)
 _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 
 
-def view_page(path: str, revision: str, text: str, request: PageRequest) -> PageView:
+def view_page(path: str, revision: str, text: str, request: PageRequest, kind: FileKind | None = None) -> PageView:
     """Return a page, or the sections and lines asked for, without what git and the index know of it.
+
+    Of an attached file, given as Markdown, a section may also be a page, such as ``page 4``.
 
     Errors: `PageExcludedError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for lines that the page does
     not have.
@@ -30,8 +34,12 @@ def view_page(path: str, revision: str, text: str, request: PageRequest) -> Page
     lines = [match[0] for match in _LINE.finditer(text) if match[0]] or [""]
     document = parse_markdown(text)
     check_not_excluded(path, document.front_matter)
-    entries, title = outline(document, len(lines)), page_title(path, document)
-    parts = [_part(lines, find_section(entries, name, title)) for name in request.section]
+    title = page_name(path) if kind else page_title(path, document)
+    starts = page_starts(text) if kind else []
+    entries = outline(document, len(lines))
+    if starts:
+        entries = tuple(structs.replace(entry, anchor=page_anchor(_page_of(entry.start_line, starts))) for entry in entries)
+    parts = [_file_page(lines, starts, name) or _part(lines, find_section(entries, name, title)) for name in request.section]
     if request.lines is not None:
         parts.append(_lines_part(lines, entries, request.lines, request.around))
     return PageView(
@@ -50,7 +58,24 @@ def view_page(path: str, revision: str, text: str, request: PageRequest) -> Page
             structs.replace(entry, name=name) for entry, name in zip(entries, short_names(entries, title), strict=True)
         ),
         parts=tuple(parts) or None,
+        kind=kind,
     )
+
+
+def _page_of(line: int, starts: Sequence[tuple[int, int]]) -> int:
+    return max((number for start, number in starts if start <= line), default=1)
+
+
+def _file_page(lines: Sequence[str], starts: Sequence[tuple[int, int]], name: str) -> PagePart | None:
+    """Return the page of a file that a name such as ``page 4`` or ``#page=4`` means; None if it means none."""
+    match = _PAGE_NAME.fullmatch(name.strip())
+    number = int(match[1]) if match else 0
+    place = next((place for place, (_, found) in enumerate(starts) if found == number), None)
+    if place is None:
+        return None
+    first, last = starts[place][0], starts[place + 1][0] - 1 if place + 1 < len(starts) else len(lines)
+    content = _content(lines, first, last)
+    return PagePart(f"page {number}", (f"page {number}",), page_anchor(number), first, last, count_words(content), content)
 
 
 def _part(lines: Sequence[str], entry: OutlineEntry) -> PagePart:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -168,6 +169,41 @@ class Indexed(StrEnum):
     NOT = "false"
 
 
+class FileKind(StrEnum):
+    """What an attached file is."""
+
+    PDF = "pdf"
+    WORD = "word"
+    SLIDES = "slides"
+    SHEET = "sheet"
+    BOOK = "book"
+    HTML = "html"
+    MAIL = "mail"
+    NOTEBOOK = "notebook"
+    TEXT = "text"
+    CODE = "code"
+    IMAGE = "image"
+
+
+_PAGE_ANCHOR = re.compile(r"page=(\d{1,6})")
+
+
+def page_anchor(number: int) -> str:
+    """Return the anchor of a page of a file, from 1, which PDF viewers of browsers follow."""
+    return f"page={number}"
+
+
+def page_number(kind: str | None, anchor: str) -> int | None:
+    """Return the number of the page or slide that an anchor in an attached file leads to; None if there is none."""
+    match = _PAGE_ANCHOR.fullmatch(anchor) if kind else None
+    return int(match[1]) if match else None
+
+
+def cited_title(title: str, kind: str | None, number: int | None) -> str:
+    """Return how a page or file is cited, such as ``Contract.pdf, page 4``."""
+    return f"{title}, {'slide' if kind == FileKind.SLIDES else 'page'} {number}" if number else title
+
+
 class LastChange(NamedTuple):
     """The last commit that changed a page."""
 
@@ -220,6 +256,8 @@ class Page:
     indexed: Indexed = Indexed.FULLY
     words: PageWords | None = None
     """None: not analysed yet."""
+    kind: FileKind | None = None
+    """What kind of attached file it is, whose path then ends with its name; None for a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +278,7 @@ class StoredChunk(ChunkText):
     """When a commit last changed the page, ISO 8601 in UTC."""
     places: bytes = b"\x92\x90\x90"
     """Its sections and units, as `encode_places` returns them: most chunks that are read need neither."""
+    kind: FileKind | None = None
 
     @property
     def sections(self) -> tuple[ChunkSection, ...]:

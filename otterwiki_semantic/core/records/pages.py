@@ -7,11 +7,13 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from otterwiki_semantic.core.records.document import FileKind
 from otterwiki_semantic.core.records.status import Freshness
 
 _SAFE_IN_PATH = "!$&'()*+,/:;=@"
 _SAFE_IN_ANCHOR = "%!#$&'()*+,/:;=?@"
 """What Flask's `url_for` does not escape."""
+_SAFE_IN_LINK = "/"
 _NOT_IN_LINKS = frozenset("[]|\n")
 
 
@@ -31,22 +33,29 @@ class PageUrls(Struct, frozen=True):
     links_begin_with_page: bool = False
     """The wiki's WIKILINK_STYLE: ``[[page|text]]`` instead of ``[[text|page]]``."""
 
-    def shows(self, path: str) -> bool:
-        """Whether the wiki can show a page."""
-        return self.retains_case or path == path.lower()
+    def shows(self, path: str, kind: str | None = None) -> bool:
+        """Whether the wiki can show a page, or an attached file of a kind, whose own name keeps its case."""
+        shown = path.rpartition("/")[0] if kind else path
+        return self.retains_case or shown == shown.lower()
 
-    def of(self, path: str, anchor: str = "") -> str | None:
-        """Return the address of a page, or of a heading in it; None if the wiki cannot show it."""
-        if self.prefix is None or not self.shows(path):
+    def of(self, path: str, anchor: str = "", kind: str | None = None) -> str | None:
+        """Return the address of a page, or of a heading in it; None if the wiki cannot show it.
+
+        That of an attached file is the file itself; only a PDF has anchors, its pages.
+        """
+        if self.prefix is None or not self.shows(path, kind):
             return None
         folder, _, name = path.rpartition("/")
-        path += ".md" if folder and name in _VIEWS else ""
+        path += ".md" if folder and name in _VIEWS and not kind else ""
+        anchor = anchor if kind in {None, FileKind.PDF} else ""
         fragment = f"#{quote(anchor, safe=_SAFE_IN_ANCHOR)}" if anchor else ""
         return f"{self.prefix}{quote(path, safe=_SAFE_IN_PATH)}{fragment}"
 
-    def link(self, path: str, text: str = "") -> str | None:
+    def link(self, path: str, text: str = "", kind: str | None = None) -> str | None:
         """Return a link to a page in the wiki's syntax; None if the wiki cannot show the page, or names allow no link."""
         text = " ".join(text.split()) or path
+        if kind:
+            return None if _NOT_IN_LINKS & {*text} else f"[{text}](/{quote(path, safe=_SAFE_IN_LINK)})"
         if self.prefix is None or not self.shows(path) or _NOT_IN_LINKS & {*path, *text} or "#" in path:
             return None
         if text == path:
@@ -90,6 +99,8 @@ class ListedPage(DescribedPage, frozen=True):
     """The same as `word_count`, under another plugin's name."""
     url: str | None = None
     """The page in the wiki."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is."""
 
 
 class PageList(Struct, frozen=True):
@@ -183,3 +194,5 @@ class PageView(NamedPage, frozen=True):
     """Only if the index cannot tell the page's links: why."""
     url: str | None = None
     """The page in the wiki."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is. Its `content` is the file as Markdown, with a comment before each page."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.filter_expression import FilterText
+from otterwiki_semantic.core.filter_expression import FilterText, PageType, Place
 from otterwiki_semantic.core.parameter_parsing import (
     Choice,
     FoldedText,
@@ -124,6 +124,10 @@ class Filters(Request, frozen=True, rename={"tags": "tag"}):
     """Only pages with this tag; repeat it to require several."""
     path: Text | None = None
     """Only pages whose path starts with this, such as `garden/`."""
+    type: PageType | None = None
+    """Only pages, or only attached files of this kind."""
+    place: Place | None = None
+    """Only pages, or only attached files."""
     updated_since: Timestamp | None = None
     """Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default)."""
     updated_before: Timestamp | None = None
@@ -164,7 +168,7 @@ class SearchOptions(Request, frozen=True):
     context: Annotated[int, Meta(ge=0, le=3)] = 0
     """Passages to show before and after each result."""
     facets: bool = False
-    """Count the pages found by category, tag and folder."""
+    """Count the pages found by category, tag, folder and kind of file."""
     explain: bool = False
     """Explain the place of each result."""
     markdown: bool = False

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from otterwiki_semantic.core.records.document import UnitKind
+from otterwiki_semantic.core.records.document import FileKind, UnitKind, cited_title, page_number
 from otterwiki_semantic.core.records.pages import NamedPage
 from otterwiki_semantic.core.records.status import Freshness
 
@@ -89,7 +89,8 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     section: str
     """The heading above the part of the passage that answers best."""
     breadcrumb: str
-    """The page's title and the headings as one text, `Page > Heading`; a first heading that is the title stands once."""
+    """The page's title and the headings as one text, `Page > Heading`; a first heading that is the title stands once.
+    With the page of a file: `Contract.pdf, page 4 > Heading`."""
     url: str | None = None
     """The page in the wiki, at the heading if there is one."""
     not_shown: bool = False
@@ -161,19 +162,31 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Words of the page."""
     explain: Explanation | None = None
     """With `explain`: why the result has its place."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is. Its `title` is then its name, and its `url` leads to the file."""
+    attached_to: str | None = None
+    """Only of an attached file: the path of its page."""
+    page_number: int | None = None
+    """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 
     def at(self, unit: HitUnit) -> Hit:
         """Return the result as one of its units has it: named after the unit's section, and with it as its `best_sentence`."""
+        number = page_number(self.kind, unit.anchor)
         return structs.replace(
             self,
             section=unit.section,
             section_path=unit.section_path,
-            breadcrumb=" > ".join(unit.section_path),
+            breadcrumb=" > ".join((cited_title(unit.section_path[0], self.kind, number), *unit.section_path[1:])),
             anchor=unit.anchor,
-            url=self.url and self.url.partition("#")[0] + (f"#{unit.anchor}" if unit.anchor else ""),
+            url=self.url and self.url.partition("#")[0] + _fragment(self.kind, unit.anchor),
+            page_number=number,
             best_sentence=unit.range,
             units=(),
         )
+
+
+def _fragment(kind: FileKind | None, anchor: str) -> str:
+    return f"#{anchor}" if anchor and kind in {None, FileKind.PDF} else ""
 
 
 class Correction(Struct, frozen=True):
@@ -193,6 +206,8 @@ class Facets(Struct, frozen=True):
     """Pages by tag."""
     path: dict[str, int]
     """Pages by top folder, which ends in `/`."""
+    type: dict[str, int] = {}
+    """Attached files by kind, and pages as `page`; empty if there are no files among them."""
 
 
 class TotalHits(Struct, frozen=True):
@@ -268,6 +283,8 @@ class RelatedPage(NamedPage, frozen=True):
     """The page in the wiki."""
     link: str | None = None
     """A link to it, in the wiki's syntax."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is."""
 
 
 class RelatedPages(Struct, frozen=True):
@@ -344,6 +361,8 @@ class SuggestedLabel(Struct, frozen=True, omit_defaults=True):
     """When a commit last changed the page, ISO 8601 in UTC."""
     url: str | None = None
     """The page in the wiki, at the heading if it is a section."""
+    file: FileKind | None = None
+    """Only of an attached file: what it is."""
 
 
 class SuggestedTag(Struct, frozen=True):

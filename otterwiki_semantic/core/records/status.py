@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from otterwiki_semantic.core.humanize import duration
+from otterwiki_semantic.core.humanize import count, duration
 
 
 class Progress(Struct, frozen=True):
@@ -204,6 +204,10 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     pages: int
     excluded_pages: int = 0
     """Pages of HEAD that are left out."""
+    attachments: int = 0
+    """Attached files in the index."""
+    unread_attachments: dict[str, int] = {}
+    """Attached files of HEAD by extension that would be indexed with the extra `attachments`."""
     chunks: int
     vectors: int
     model: str
@@ -232,6 +236,20 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     reranker: str | None = None
     reranker_is_loading: bool = False
     """Whether answers are not reranked yet."""
+
+    @property
+    def contents(self) -> str:
+        """How many pages and attached files the index has, as one text."""
+        excluded = f" ({self.excluded_pages} excluded)" if self.excluded_pages else ""
+        return f"{self.pages} pages{excluded}" + (f", {count(self.attachments, 'attached file')}" if self.attachments else "")
+
+    @property
+    def unread(self) -> str | None:
+        """What an extra would add to the index, as one text; None if nothing."""
+        if not self.unread_attachments:
+            return None
+        kinds = ", ".join(f"{number} {extension}" for extension, number in self.unread_attachments.items())
+        return f'attached files that are not indexed: {kinds}; to index them: pip install "otterwiki-semantic[attachments]"'
 
     @property
     def index(self) -> Freshness:

@@ -27,6 +27,8 @@ class Passage(Part):
     section_path: list[str] = Field(
         description="The headings it stands below, outermost first; with the path it is what to cite"
     )
+    attached_to: str | None = Field(default=None, description="Of an attached file, which the path names: its page")
+    page_number: int | None = Field(default=None, description="Of a PDF or slides: the page or slide, to cite")
     lines: str = Field(description="The lines of the page it takes, as read_note takes them")
     page_words: int = Field(description="Words of the whole page")
     relevant: bool = Field(description="Whether it is about the query; otherwise it is only among the nearest")
@@ -45,6 +47,8 @@ class Passage(Part):
     def shown(self, number: int, markers: Markers) -> list[str]:
         questions = self.questions or []
         facts = [
+            f"attached to {escaped(path=self.attached_to)}" if self.attached_to else "",
+            f"page {self.page_number} of the file" if self.page_number else "",
             "" if self.relevant else "not relevant",
             f"question {', '.join(map(str, questions))}" if questions else "",
             f"page of {count(self.page_words, 'word')}",
@@ -186,6 +190,8 @@ def _passage(result: Json) -> Passage:
         path=result["path"],
         title=result["title"],
         section_path=list(result["section_path"]),
+        attached_to=result.get("attached_to"),
+        page_number=result.get("page_number"),
         lines=line_range(result[first], result[last]),
         page_words=result["page_word_count"],
         relevant=result["relevant"],

@@ -26,6 +26,7 @@ class StatusAnswer(ToolResponse):
     pending_pages: int = Field(description="Pages still to be indexed")
     pages: int = Field(description="Pages in the index")
     excluded_pages: int = Field(default=0, description="Pages that are excluded from search")
+    attachments: int = Field(default=0, description="Attached files in the index")
     passages: int = Field(description="Passages in the index")
     model: str = Field(description="The embedding model")
     rebuild: str = Field(description="The last rebuild: idle, running, done or failed")
@@ -37,7 +38,8 @@ class StatusAnswer(ToolResponse):
         commit = (self.indexed_commit or "nothing yet")[:12]
         freshness = "up to date" if is_new else f"behind by {count(self.pending_pages, 'page')}"
         excluded = f" ({self.excluded_pages} excluded)" if self.excluded_pages else ""
-        size = f"{count(self.pages, 'page')}{excluded}, {count(self.passages, 'passage')}"
+        files = f", {count(self.attachments, 'attached file')}" if self.attachments else ""
+        size = f"{count(self.pages, 'page')}{excluded}{files}, {count(self.passages, 'passage')}"
         return [
             f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
             f"last rebuild: {self.rebuild}",
@@ -69,6 +71,7 @@ def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
             pending_pages=body["pending_pages"],
             pages=body["pages"],
             excluded_pages=body.get("excluded_pages", 0),
+            attachments=body.get("attachments", 0),
             passages=body["chunks"],
             model=body["model"],
             rebuild=body["rebuild"]["state"],

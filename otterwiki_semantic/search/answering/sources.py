@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from otterwiki_semantic.content.analysis import function_words, words
-from otterwiki_semantic.core.records import Answer, Exchange, Hit
+from otterwiki_semantic.core.records import Answer, Exchange, Hit, cited_title
 from otterwiki_semantic.search.answering.plain import visible_markdown
 
 NO_QUERY = "NONE"
@@ -91,10 +91,12 @@ def _lines(hit: Hit) -> tuple[int, int]:
 
 def sources_of(hits: Sequence[Hit]) -> list[Source]:
     """Return passages as sources, numbered from 1."""
-    return [
-        Source(number, hit.path, hit.title, hit.section_path, visible_markdown(hit.markdown or hit.text), hit.updated)
-        for number, hit in enumerate(hits, 1)
-    ]
+    return [_source(number, hit) for number, hit in enumerate(hits, 1)]
+
+
+def _source(number: int, hit: Hit) -> Source:
+    title, text = cited_title(hit.title, hit.kind, hit.page_number), visible_markdown(hit.markdown or hit.text)
+    return Source(number, hit.path, title, (title, *hit.section_path[1:]), text, hit.updated)
 
 
 def follow_ups(sources: Sequence[Hit], hits: Sequence[Hit]) -> tuple[str, ...]:

@@ -128,9 +128,9 @@ def linked_pages() -> tuple[str, ...]:
 
 
 @pages.app_template_global("semantic_page_url")
-def page_url(path: str, anchor: str = "") -> str | None:
+def page_url(path: str, anchor: str = "", kind: str | None = None) -> str | None:
     """Return the URL of a page or, with an anchor, of one of its headings; None if the wiki cannot show it."""
-    return page_urls().of(path, anchor)
+    return page_urls().of(path, anchor, kind)
 
 
 def status_of(error: SemanticError) -> int:

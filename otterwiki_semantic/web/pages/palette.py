@@ -50,6 +50,8 @@ class Option:
     excerpt: tuple[Span, ...] = ()
     text: str = ""
     """The whole passage."""
+    kind: str | None = None
+    """What kind of attached file it is; None for a page."""
 
 
 @pages.get("/palette")
@@ -72,13 +74,13 @@ def _names(query: str, filters: Filters) -> dict[str, Any]:
 
 
 def _named(found: SuggestedLabel) -> Option | None:
-    url = page_url(found.path, found.anchor)
+    url = page_url(found.path, found.anchor, found.file)
     if url is None:
         return None
     is_page = found.kind == "page"
     label = tuple(_spans(found.title if is_page else found.section, found.ranges))
     place = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
-    return Option(url, found.title, label, place, found.path, found.anchor, _folder(found.path), is_page)
+    return Option(url, found.title, label, place, found.path, found.anchor, _folder(found.path), is_page, kind=found.file)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -139,12 +141,13 @@ def _passage(hit: Hit) -> Option | None:
         url,
         hit.title,
         (Span(hit.title),),
-        " › ".join(trail(hit)) or hit.path,
+        " › ".join((*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit))) or hit.path,
         hit.path,
         hit.anchor,
         _folder(hit.path),
         excerpt=passage_excerpt(hit),
         text=hit.snippet[own_start(hit) :].strip(),
+        kind=hit.kind,
     )
 
 

@@ -11,7 +11,7 @@ from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
-FILTERS = ("category", "tag", "path")
+FILTERS = ("category", "tag", "path", "type")
 _MAX_CHIPS = 6
 _RULES = {
     "score": "by its score",
@@ -63,7 +63,9 @@ def _by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
 @pages.app_template_global("semantic_passage_url")
 def passage_url(hit: Hit) -> str | None:
     """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
-    url = page_url(hit.path, hit.anchor)
+    url = page_url(hit.path, hit.anchor, hit.kind)
+    if hit.kind:
+        return url
     directive = text_fragment(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
     return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
 
@@ -153,4 +155,5 @@ def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:
         folder, _, rest = hit.path.partition("/")
         found.update(("tag", tag.casefold()) for tag in hit.tags)
         found.update([("category", (hit.category or "").casefold()), ("path", f"{folder}/".casefold() if rest else "")])
+        found["type", hit.kind or "page"] += 1
     return found

@@ -71,7 +71,7 @@ def preview() -> ResponseReturnValue:
     except SemanticError as error:
         return render_part("preview.html", title=path, message=str(error)), status_of(error)
     content = extension().renderer.html(page.content[:_MAX_RENDERED])
-    return render_part("preview.html", title=page.title, url=page_url(page.path, anchor), content=content)
+    return render_part("preview.html", title=page.title, url=page_url(page.path, anchor, page.kind), content=content)
 
 
 def _found() -> tuple[dict[str, Any], int]:

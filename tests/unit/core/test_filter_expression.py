@@ -56,7 +56,7 @@ def test_an_expression_is_read_as_it_is_meant(text: str, expected: Expression) -
         ("tag:a)", "filter: expected AND, OR or the end at character 6, not ')'"),
         ('tag:"a', "filter: the quotation mark of 'tag:\"a' is not closed"),
         ("tags:a", "filter: there is no field 'tags'; did you mean 'tag'?"),
-        ("x:a", "filter: there is no field 'x'; fields are category, tag, path, updated_since, updated_before"),
+        ("x:a", "filter: there is no field 'x'; fields are category, tag, path, type, in, updated_since, updated_before"),
         ("tag:", "filter: tag is ''; it takes 1 to 1,000 characters on one line"),
         ("updated_since:soon", "filter: updated_since is 'soon'; allowed is a date or a time such as "),
         ("NOT " * MAX_DEPTH + "tag:a", f"filter: brackets and NOT are nested more than {MAX_DEPTH} deep"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Chunk, ChunkSection, Indexed, LastChange, Page, Unit, UnitKind
+from otterwiki_semantic.core.records import Chunk, ChunkSection, FileKind, Indexed, LastChange, Page, Unit, UnitKind
 from otterwiki_semantic.embedding.vectors import vector_id, words_only_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.vector_store import StoredVector
@@ -392,3 +392,16 @@ def test_a_copy_is_made_while_others_read_and_write(catalog: Catalog, tmp_path: 
     copy.check_copy()
     rewrite(copy, 1)
     copy.check_copy()
+
+
+def test_a_file_is_counted_by_itself_and_described_to_chromadb(catalog: Catalog) -> None:
+    put(catalog, page("house", "one"))
+    chunk = Chunk("two", 0, 0, "S", ("S",), ("S",), "page=4", 1, 2)
+    put(catalog, replace(page("house/Lease.pdf"), chunks=(chunk,), kind=FileKind.PDF))
+    assert (catalog.counts().pages, catalog.counts().files) == (1, 1)
+    described = {TEXTS[entry.id]: entry.metadata or {} for entry in catalog.outbox.upserts(10)}
+    assert [described["two"][name] for name in ("kind", "attachment", "page_number")] == ["pdf", "Lease.pdf", 4]
+    assert described["two"]["url"] == "/house/Lease.pdf#page=4"
+    assert "kind" not in described["one"]
+    catalog.remove_pages(["house/Lease.pdf"])
+    assert catalog.counts().files == 0

@@ -1,0 +1,121 @@
+"""Turn an attached file into Markdown. Runs only in a process with limits: files may be made to do harm."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import subprocess
+import zipfile
+
+from otterwiki_semantic.content.attachments.markup import (
+    csv_to_markdown,
+    decode_text,
+    fenced,
+    html_to_markdown,
+    mail_to_markdown,
+    notebook_to_markdown,
+    page_marker,
+)
+from otterwiki_semantic.content.attachments.pdf import pdf_to_markdown
+from otterwiki_semantic.core.errors import AttachmentError
+from otterwiki_semantic.core.records import FileKind
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
+from otterwiki_semantic.core.worker_process import forbid_network
+
+MAX_FILE_BYTES = 50 << 20
+_MAX_UNPACKED_BYTES, _MAX_MEMBERS = 200 << 20, 20_000
+_OCR_SECONDS = 60
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_MICROSOFT = "application/vnd.openxmlformats-officedocument"
+_OPEN = "application/vnd.oasis.opendocument"
+_MIME_TYPES = {
+    "docx": f"{_MICROSOFT}.wordprocessingml.document",
+    "pptx": f"{_MICROSOFT}.presentationml.presentation",
+    "xlsx": f"{_MICROSOFT}.spreadsheetml.sheet",
+    "odt": f"{_OPEN}.text",
+    "odp": f"{_OPEN}.presentation",
+    "ods": f"{_OPEN}.spreadsheet",
+    "epub": "application/epub+zip",
+    "rtf": "application/rtf",
+}
+_SLIDE = "attachment-slide-"
+_SLIDE_MARKER = re.compile(rf"^{_SLIDE}(\d+)$", re.MULTILINE)
+
+
+def file_to_markdown(path: str, kind: FileKind, content: bytes, ocr: str | None) -> tuple[str, str | None]:
+    """Return a file as Markdown that has no front matter, and what of it is left out. Errors: `AttachmentError`."""
+    forbid_network()
+    extension = posixpath.splitext(path)[1][1:].lower()
+    try:
+        text, problem = _converted(extension, kind, content, ocr)
+    except (AttachmentError, MemoryError):
+        raise
+    except Exception as error:
+        raise AttachmentError(f"is damaged: {type(error).__name__}") from error
+    if len(text) > MAX_PAGE_BYTES:
+        text, problem = text[: text.rfind("\n", 0, MAX_PAGE_BYTES) + 1 or MAX_PAGE_BYTES], "only the beginning of it is indexed"
+    return (f"\n{text}" if text.startswith("---") else text), problem
+
+
+def _converted(extension: str, kind: FileKind, content: bytes, ocr: str | None) -> tuple[str, str | None]:
+    match kind:
+        case FileKind.PDF:
+            return pdf_to_markdown(content)
+        case FileKind.WORD | FileKind.SLIDES | FileKind.SHEET | FileKind.BOOK:
+            return _office_to_markdown(extension, content), None
+        case FileKind.HTML:
+            return html_to_markdown(decode_text(content)), None
+        case FileKind.MAIL:
+            return mail_to_markdown(content), None
+        case FileKind.NOTEBOOK:
+            return notebook_to_markdown(content), None
+        case FileKind.IMAGE:
+            return _image_to_markdown(content, ocr or "eng"), None
+        case FileKind.CODE:
+            return fenced(decode_text(content), extension), None
+    delimiter = _DELIMITERS.get(extension)
+    text = decode_text(content)
+    return (csv_to_markdown(text, delimiter) if delimiter else text), None
+
+
+def _office_to_markdown(extension: str, content: bytes) -> str:
+    import kreuzberg
+
+    if extension != "rtf":
+        _check_archive(content)
+    config = kreuzberg.ExtractionConfig(
+        use_cache=False,
+        output_format="markdown",
+        disable_ocr=True,
+        max_concurrent_extractions=1,
+        pages=kreuzberg.PageConfig(insert_page_markers=True, marker_format=f"\n\n{_SLIDE}{{page_num}}\n\n"),
+    )
+    try:
+        found = kreuzberg.extract_bytes_sync(content, _MIME_TYPES[extension], config)
+    except kreuzberg.KreuzbergError as error:
+        raise AttachmentError(f"is damaged: {str(error).splitlines()[0]:.200}") from None
+    return _SLIDE_MARKER.sub(lambda match: page_marker(int(match[1])), found.content)
+
+
+def _check_archive(content: bytes) -> None:
+    """Refuse what is no archive, is encrypted, or would take too much space when it is unpacked."""
+    try:
+        members = zipfile.ZipFile(io.BytesIO(content)).infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        raise AttachmentError("is damaged, encrypted, or not what its name says") from None
+    size = sum(member.file_size for member in members)
+    if size > _MAX_UNPACKED_BYTES or len(members) > _MAX_MEMBERS:
+        raise AttachmentError(f"unpacks to {size >> 20:,} MB in {len(members):,} parts; allowed are 200 MB in 20,000")
+
+
+def _image_to_markdown(content: bytes, languages: str) -> str:
+    command = ("tesseract", "stdin", "stdout", "-l", languages)
+    try:
+        done = subprocess.run(command, input=content, capture_output=True, timeout=_OCR_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AttachmentError(f"cannot be read by Tesseract: {error}") from None
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+        raise AttachmentError(f"cannot be read by Tesseract: {reason[0]:.200}")
+    return done.stdout.decode("utf-8", errors="replace")

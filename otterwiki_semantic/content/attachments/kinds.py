@@ -1,0 +1,85 @@
+"""The kinds of attached files that can be indexed, which of them this installation can read, and which of them are wanted."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from shutil import which
+
+from otterwiki_semantic.core.records import FileKind
+from otterwiki_semantic.core.settings import Settings
+
+_TEXT = "txt text log rst adoc asciidoc org tex bib csv tsv srt vtt"
+_CODE = (
+    "py pyi js mjs ts tsx jsx java kt kts scala groovy c h cc cpp hpp cs go rs rb php pl pm lua r jl swift m mm dart ex exs erl"
+    " hs ml fs clj lisp el vim sh bash zsh fish ps1 bat cmd sql graphql proto css scss less vue svelte json jsonl yaml yml toml"
+    " ini cfg conf properties env tf hcl nix cmake gradle mk diff patch xml xsd dtd svg"
+)
+_EXTENSIONS = {
+    FileKind.PDF: "pdf",
+    FileKind.WORD: "docx odt rtf",
+    FileKind.SLIDES: "pptx odp",
+    FileKind.SHEET: "xlsx ods",
+    FileKind.BOOK: "epub",
+    FileKind.HTML: "html htm xhtml",
+    FileKind.MAIL: "eml",
+    FileKind.NOTEBOOK: "ipynb",
+    FileKind.TEXT: _TEXT,
+    FileKind.CODE: _CODE,
+    FileKind.IMAGE: "png jpg jpeg tif tiff webp",
+}
+KIND_OF_EXTENSION: Mapping[str, FileKind] = {
+    extension: kind for kind, extensions in _EXTENSIONS.items() for extension in extensions.split()
+}
+_OFFICE = (FileKind.WORD, FileKind.SLIDES, FileKind.SHEET, FileKind.BOOK)
+_MODULES = {FileKind.PDF: "pypdfium2", **dict.fromkeys(_OFFICE, "kreuzberg")}
+
+
+def file_kind(path: str) -> FileKind | None:
+    """Return the kind of a file, by its extension; None if it is not one that can be indexed."""
+    return KIND_OF_EXTENSION.get(posixpath.splitext(path)[1][1:].lower())
+
+
+@cache
+def missing_kinds() -> frozenset[FileKind]:
+    """Return the kinds for which this installation lacks a library."""
+    return frozenset(kind for kind, module in _MODULES.items() if find_spec(module) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRule:
+    """Which attached files are indexed. A file is attached to the page whose path is the file's folder."""
+
+    kinds: frozenset[FileKind] = frozenset()
+    globs: tuple[str, ...] = ()
+    """Git globs, one of which a file has to match, unless there are none."""
+    lacking: frozenset[FileKind] = frozenset()
+    """Kinds that would be indexed if their library were installed."""
+    ocr: str | None = None
+    """The languages for Tesseract, by which images are read."""
+
+    def kind_of(self, path: str) -> FileKind | None:
+        """Return the kind of a file that may be indexed; None for others, whether or not the globs match."""
+        kind = file_kind(path) if "/" in path else None
+        return kind if kind in self.kinds else None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What changes whenever other files may be indexed, or the same files with another text."""
+        return *sorted(self.kinds), *self.globs, *([f"ocr={self.ocr}"] if self.ocr else [])
+
+
+NO_ATTACHMENTS = AttachmentRule()
+
+
+def attachment_rule(settings: Settings) -> AttachmentRule:
+    """Return the rule that follows from the settings and from what is installed."""
+    wanted = settings.attachments
+    if wanted is False:
+        return NO_ATTACHMENTS
+    ocr = settings.ocr if which("tesseract") else None
+    kinds = frozenset(FileKind) - missing_kinds() - (frozenset() if ocr else {FileKind.IMAGE})
+    return AttachmentRule(kinds, () if wanted is True else wanted, missing_kinds(), ocr)

@@ -1,0 +1,144 @@
+"""Read PDF: PDFium finds the lines of a page, their size and their place; from these follow headings, lists and tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from otterwiki_semantic.content.attachments.markup import escape, page_marker, table
+from otterwiki_semantic.core.errors import AttachmentError
+
+if TYPE_CHECKING:
+    import pypdfium2
+
+MAX_PAGES = 2_000
+_LINE = re.compile(r"([^\r\n\x02\ufffe]+)(\x02|\ufffe)?")
+"""A line of PDFium's text. U+0002 and U+FFFE stand for a hyphen that divides a word."""
+_BULLET = re.compile(r"^[•◦‣▪●○–]\s+")
+_HEADING_SIZE, _MAX_HEADINGS, _LONGEST_HEADING = 1.12, 4, 200
+"""A heading is this much larger than most of the text; how many sizes of them count; and how many characters one has."""
+_PITCH, _HEADING_PITCH, _COLUMN_GAP = 1.65, 1.3, 0.8
+"""In font sizes: the largest distance of the lines of a paragraph, and of a heading; the space that divides cells of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PdfLine:
+    """A line of a page."""
+
+    text: str
+    size: float
+    """Of its first character, in points."""
+    bottom: float
+    cells: tuple[str, ...]
+    """Its parts, if wide spaces divide it."""
+    is_divided: bool
+    """Whether its last word goes on in the next line."""
+
+
+def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
+    """Return a PDF as Markdown, with a marker before each page, and what is left out. Errors: `AttachmentError`."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        needs_password = "password" in str(error).lower()
+        raise AttachmentError("is protected by a password" if needs_password else "is damaged, or no PDF") from None
+    count = len(document)
+    pages = [_lines(document, number) for number in range(min(count, MAX_PAGES))]
+    if not any(pages):
+        raise AttachmentError("has no text; it may be scanned")
+    levels = _heading_levels([line for page in pages for line in page])
+    parts = [f"{page_marker(number)}\n\n{_markdown(lines, levels)}" for number, lines in enumerate(pages, 1)]
+    return "\n\n".join(parts), f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
+
+
+def _lines(document: pypdfium2.PdfDocument, number: int) -> list[_PdfLine]:
+    """Return the lines of a page in PDFium's order, which is that of the file; none of a page that PDFium cannot read."""
+    from pypdfium2 import PdfiumError, raw
+
+    try:
+        page = document[number]
+        text_page = page.get_textpage()
+    except PdfiumError:
+        return []
+    try:
+        found = []
+        for match in _LINE.finditer(text_page.get_text_range()):
+            text, start = match[1].strip(), match.start(1)
+            if text:
+                count = raw.FPDFText_CountRects(text_page, start, len(match[1]))
+                boxes = [text_page.get_rect(index) for index in range(count)]
+                size = raw.FPDFText_GetFontSize(text_page, start) or 1.0
+                cells = _cells(text_page, boxes, size)
+                bottom = boxes[0][1] if boxes else 0.0
+                found.append(_PdfLine(text, round(size, 1), bottom, cells, match[2] is not None))
+        return found
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _cells(page: pypdfium2.PdfTextPage, boxes: Sequence[tuple[float, float, float, float]], size: float) -> tuple[str, ...]:
+    """Return the texts of a line's parts, given as left, bottom, right and top; none if it has only one."""
+    parts: list[list[float]] = []
+    for left, bottom, right, top in boxes:
+        if parts and left - parts[-1][2] < _COLUMN_GAP * size:
+            parts[-1] = [parts[-1][0], min(bottom, parts[-1][1]), right, max(top, parts[-1][3])]
+        else:
+            parts.append([left, bottom, right, top])
+    if len(parts) < 2:
+        return ()
+    return tuple(" ".join(page.get_text_bounded(*part).split()) for part in parts)
+
+
+def _heading_levels(lines: Sequence[_PdfLine]) -> dict[float, int]:
+    """Return the level of each font size that headings have."""
+    sizes = Counter[float]()
+    for line in lines:
+        sizes[line.size] += len(line.text)
+    body = max(sizes, key=sizes.__getitem__)
+    larger = sorted((size for size in sizes if size >= body * _HEADING_SIZE), reverse=True)
+    return {size: min(level, _MAX_HEADINGS) for level, size in enumerate(larger, 1)}
+
+
+def _markdown(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> str:
+    return "\n\n".join(_blocks(lines, levels))
+
+
+def _blocks(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> Iterator[str]:
+    """Yield paragraphs, headings, list items and tables."""
+    for columns, group in groupby(lines, lambda line: 0 if _BULLET.match(line.text) else len(line.cells)):
+        rows = list(group)
+        if columns and len(rows) > 1:
+            yield table([row.cells for row in rows])
+            continue
+        for paragraph in _paragraphs(rows, levels):
+            first = paragraph[0]
+            text = "".join(line.text if line.is_divided else f"{line.text} " for line in paragraph).strip()
+            level = levels.get(first.size, 0) if len(text) <= _LONGEST_HEADING else 0
+            bullet = _BULLET.match(text)
+            if bullet:
+                yield f"- {escape(text[bullet.end() :])}"
+            else:
+                yield f"{'#' * level} {escape(text)}".strip()
+
+
+def _paragraphs(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> Iterator[list[_PdfLine]]:
+    """Yield lines that belong together: of one size, close below each other, and without a bullet but for the first."""
+    paragraph: list[_PdfLine] = []
+    for line in lines:
+        if paragraph:
+            before = paragraph[-1]
+            pitch = _HEADING_PITCH if line.size in levels else _PITCH
+            is_close = 0 < before.bottom - line.bottom <= pitch * line.size or before.is_divided
+            if line.size != before.size or not is_close or _BULLET.match(line.text):
+                yield paragraph
+                paragraph = []
+        paragraph.append(line)
+    if paragraph:
+        yield paragraph
