@@ -21,15 +21,16 @@ _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semanti
 _MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
 """The wiki's templates that have a menu of their own; its hook for the sidebar is only called by the view of a page."""
 _WITH_LINKS = """{% extends "otterwiki:NAME" %}
-{% block menu %}{{ super() }}{{ semantic_sidebar_links(pagepath | default(none)) }}{% endblock %}"""
+{% block menu %}{{ super() }}{{ semantic_links("links") }}{% endblock %}
+{% block navbardropdown %}{{ semantic_links("menu_links", pagepath | default(none)) }}{{ super() }}{% endblock %}"""
 
 log = logging.getLogger(__name__)
 
 
 def extend_templates(app: Flask) -> None:
-    """Add the plugin's links to the sidebar of every page, and record which template renders a request."""
+    """Add the plugin's links to the sidebar and the menu of every page, and record which template renders a request."""
     before_render_template.connect(_record_template, app)
-    app.add_template_global(lambda path: Markup(optional(lambda: _sidebar_links(path)) or ""), "semantic_sidebar_links")
+    app.add_template_global(lambda name, path=None: Markup(optional(lambda: _links(name, path)) or ""), "semantic_links")
     own = app.jinja_loader
     if own is not None:
         extended = DictLoader({name: _WITH_LINKS.replace("NAME", name) for name in _MENUS})
@@ -82,9 +83,11 @@ def body_end() -> str:
 
 def _search_offer() -> str:
     name, context = g.get(_TEMPLATE), g.get(_CONTEXT, {})
+    path = str(context.get("pagepath") or "")
     return render_template(
         "semantic_search/search_offer.html",
-        missing=str(context.get("pagepath") or "") if name == "page404.html" else "",
+        path=path,
+        missing=path if name == "page404.html" else "",
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
         viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
@@ -96,16 +99,15 @@ def _writing_panel() -> str:
     return render_template("semantic_search/writing.html", path=path)
 
 
-def _sidebar_links(path: str | None) -> str:
-    """Return links to the plugin's pages, and for administrators to the inspection of the page at `path`.
+def _links(name: str, path: str | None) -> str:
+    """Return links to the plugin's pages: `links` of the sidebar, or `menu_links`, for administrators also about a page.
 
     Several templates of a page may ask for them; only the first gets them.
     """
-    if _LINKED in g:
+    if (name in (linked := g.setdefault(_LINKED, set()))) or not _is_extensible():
         return ""
-    setattr(g, _LINKED, True)
-    viewed = path if request.endpoint in _VIEWS else None
-    return render_template("semantic_search/links.html", viewed=viewed) if _is_extensible() else ""
+    linked.add(name)
+    return render_template(f"semantic_search/{name}.html", viewed=path if request.endpoint in _VIEWS else None)
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:

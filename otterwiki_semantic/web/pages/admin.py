@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 
 from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.errors import SemanticError
@@ -29,10 +30,10 @@ pages.add_app_template_filter(duration, "semantic_duration")
 
 
 @pages.app_template_filter("semantic_moment")
-def moment(time: str | float) -> str:
-    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``2026-01-31 12:00:00 UTC``."""
-    iso = time if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC).isoformat()
-    return iso.replace("T", " ").replace("+00:00", " UTC")
+def moment(time: str | float) -> Markup:
+    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``2026-01-31 12:00 UTC``; scripts show it in local time."""
+    at = datetime.fromisoformat(time) if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC)
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M} UTC</time>').format(at.isoformat(), at)
 
 
 @pages.get("")

@@ -1,5 +1,5 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
-import { element, fetchPart } from "./parts.js";
+import { element, fetchPart, localizeTimes } from "./parts.js";
 
 const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here")?.dataset ?? {};
@@ -41,7 +41,7 @@ function likelyPages(place) {
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  const place = begun?.form ?? document.querySelector("#column-main .content");
+  const place = begun?.form.parentElement ?? document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
   const ask = likelyPages(place);
   if (here.missing) ask(here.missing);
@@ -56,3 +56,4 @@ function offerPages() {
 
 offerSearch();
 offerPages();
+for (const page of document.querySelectorAll("#column-main .semantic")) localizeTimes(page);

@@ -13,3 +13,10 @@ export function element(tag, properties, ...content) {
   made.append(...content);
   return made;
 }
+
+/** Show the times in a place as people write them where they are. */
+export function localizeTimes(place) {
+  for (const time of place.querySelectorAll('time[datetime*="T"]')) {
+    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  }
+}

@@ -1,8 +1,7 @@
-// A preview of the page beside the results, at the passage that is pointed at or chosen; only in wide windows.
-import { fetchPart } from "./parts.js";
+// A preview of the page beside the results, at the passage that is pointed at or chosen.
+import { element, fetchPart } from "./parts.js";
 
 const POINTED_MS = 150, PAGES = 20;
-const isWide = window.matchMedia("(min-width: 1200px)");
 const pages = new Map(); // what was loaded, by URL; last the most recent
 let wanted = 0; // a timer
 let shown = null; // the passage that is shown
@@ -11,7 +10,8 @@ let shown = null; // the passage that is shown
 export async function preview(pane, passage) {
   clearTimeout(wanted);
   shown = passage;
-  pane.hidden = !passage?.dataset.preview || !isWide.matches; // its place is kept from the beginning
+  if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading …" }));
+  pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
   if (pane.hidden) return;
   const source = passage.dataset.preview;
   const content = pages.get(source) ?? (await loaded(source));

@@ -73,8 +73,8 @@ async function ask() {
   asked?.abort();
   const mine = (asked = new AbortController());
   const { doc, selection } = editor().state;
-  const text = doc.toString();
-  const body = JSON.stringify({ text, path, cursor: [...text.slice(0, selection.main.head)].length });
+  const text = doc.toString().trim() ? doc.toString() : `# ${path.split("/").pop().replace(/[-_]/g, " ")}`; // a new page has only its name
+  const body = JSON.stringify({ text, path, cursor: Math.min([...text].length, [...text.slice(0, selection.main.head)].length) });
   try {
     const headers = { "Content-Type": "application/json" };
     const reply = await fetch(source, { method: "POST", headers, body, signal: mine.signal, redirect: "error" });
@@ -92,7 +92,7 @@ function later() {
 function start() {
   if (!editor()) return;
   document.addEventListener("cm6change", later);
-  later();
+  ask();
 }
 
 if (editor()) start();
