@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request
+from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request, url_for
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
 from markupsafe import Markup
 
@@ -21,10 +21,18 @@ _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semanti
 _MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
 """The wiki's templates that have a menu of their own; its hook for the sidebar is only called by the view of a page."""
 _WITH_LINKS = """{% extends "otterwiki:NAME" %}
-{% block menu %}{{ super() }}{{ semantic_links("links") }}{% endblock %}
+{% block menu %}{{ super() }}{{ semantic_links("links", pagepath | default(none)) }}{% endblock %}
 {% block navbardropdown %}{{ semantic_links("menu_links", pagepath | default(none)) }}{{ super() }}{% endblock %}"""
 
 log = logging.getLogger(__name__)
+
+
+class Tool(NamedTuple):
+    """A page of the plugin, as an entry of a menu."""
+
+    name: str
+    icon: str
+    url: str
 
 
 def extend_templates(app: Flask) -> None:
@@ -50,12 +58,6 @@ def _record_template(_app: Flask, template: Any, context: dict[str, Any], **_: A
     if has_request_context() and _TEMPLATE not in g:  # the first is the page, which may render others
         setattr(g, _TEMPLATE, template.name)
         setattr(g, _CONTEXT, context)
-
-
-@cache
-def stylesheet() -> str:
-    """Return the stylesheet of the plugin."""
-    return (Path(__file__).parent / "static" / "style.css").read_text(encoding="utf-8")
 
 
 @cache
@@ -100,14 +102,26 @@ def _writing_panel() -> str:
 
 
 def _links(name: str, path: str | None) -> str:
-    """Return links to the plugin's pages: `links` of the sidebar, or `menu_links`, for administrators also about a page.
+    """Return links to the plugin's pages: `links` of the sidebar, or `menu_links`.
 
     Several templates of a page may ask for them; only the first gets them.
     """
     if (name in (linked := g.setdefault(_LINKED, set()))) or not _is_extensible():
         return ""
     linked.add(name)
-    return render_template(f"semantic_search/{name}.html", viewed=path if request.endpoint in _VIEWS else None)
+    return render_template(f"semantic_search/{name}.html", tools=list(_tools(path)))
+
+
+def _tools(path: str | None) -> Iterator[Tool]:
+    """Yield the plugin's pages besides the search page that the user may see."""
+    if has("map"):
+        yield Tool("Map of the wiki", "fa-map", url_for("semantic_pages.map"))
+    if has("health"):
+        yield Tool("Wiki health", "fa-stethoscope", url_for("semantic_health.health"))
+    if has_permission("ADMIN"):
+        yield Tool("Search index", "fa-heartbeat", url_for("semantic_admin.index"))
+    if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
+        yield Tool("How search sees this page", "fa-microscope", url_for("semantic_admin.page", path=path))
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:

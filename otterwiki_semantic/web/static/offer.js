@@ -1,7 +1,6 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
-import { element, fetchPart, localizeTimes } from "./parts.js";
+import { SEARCH, element, fetchPart, localizeTimes } from "./parts.js";
 
-const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here")?.dataset ?? {};
 const TYPING_MS = 250;
 

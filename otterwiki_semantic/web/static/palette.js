@@ -1,11 +1,10 @@
 // The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
 import { copyText } from "./copying.js";
-import { element, fetchPart } from "./parts.js";
+import { SEARCH, element, fetchPart } from "./parts.js";
 import { preview, previewSoon } from "./preview.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
-const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here").dataset;
 const dialog = document.getElementById("semantic-palette");
 const field = dialog.querySelector("input");
@@ -27,15 +26,17 @@ const asked = {}; // aborts the request of a part
 
 /** Return what this browser remembers: `searches` are texts, `pages` have a title, a URL and a path. */
 function recent() {
+  let known = null;
   try {
-    const { searches = [], pages = [] } = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-    return { searches: searches.filter((each) => typeof each === "string"), pages: pages.filter((each) => each?.url?.startsWith("/")) };
+    known = JSON.parse(localStorage.getItem(STORE));
   } catch {
-    return { searches: [], pages: [] };
+    // storage is forbidden, or its content is not ours
   }
+  const listed = (kind, isValid) => (Array.isArray(known?.[kind]) ? known[kind].filter(isValid) : []);
+  return { searches: listed("searches", (each) => typeof each === "string"), pages: listed("pages", (each) => each?.url?.startsWith("/")) };
 }
 
-function remember(kind, entry, key) {
+function remember(kind, entry, key = (each) => each) {
   const known = recent();
   known[kind] = [entry, ...known[kind].filter((each) => key(each) !== key(entry))].slice(0, RECENT);
   try {
@@ -47,7 +48,9 @@ function remember(kind, entry, key) {
 
 const isNarrowed = () => Object.keys(scope).length > 0;
 const query = () => field.value.trim();
-const rememberSearch = () => query() && remember("searches", query(), (each) => each);
+const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
+const rememberSearch = () => query() && remember("searches", query());
+const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
 
 function made(icon, label, { url, key, trail, ...attributes } = {}) {
   const option = element("a", { className: "semantic-option", role: "option", tabIndex: -1 });
@@ -65,9 +68,8 @@ function fill(name, ...content) {
 }
 
 function group(label, entries) {
-  if (!entries.length) return [];
   const title = element("div", { className: "semantic-group", role: "presentation", textContent: label });
-  return [element("div", { role: "group", ariaLabel: label }, title, ...entries)];
+  return entries.length ? [element("div", { role: "group", ariaLabel: label }, title, ...entries)] : [];
 }
 
 function showRecent() {
@@ -97,7 +99,7 @@ function showActions(isNothing = false) {
   const text = query();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
-  const found = `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`;
+  const found = `${SEARCH}?${asQuery()}`;
   const actions = text ? [
     made("fas fa-search", `All results for “${text}”`, { url: found }),
     ...("answers" in here ? [made("far fa-comment", `Answer “${text}”`, { url: `${found}#answer`, key: "Alt ↵", answer: "" })] : []),
@@ -132,7 +134,7 @@ const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
 function answer() {
   const token = document.querySelector("meta[name=csrf-token]");
   if (!writer || !token) return follow(options.querySelector("[data-answer]"));
-  const url = `${SEARCH}/answer?${new URLSearchParams({ q: query(), ...scope })}`;
+  const url = `${SEARCH}/answer?${asQuery()}`;
   if (url === answered && writer.isThere()) return;
   answered = url;
   const form = new FormData();
@@ -157,9 +159,8 @@ function settle() {
 async function load(name, parameters) {
   asked[name]?.abort();
   const mine = (asked[name] = new AbortController());
-  const wanted = new URLSearchParams({ part: name, q: query(), ...scope, ...parameters });
   try {
-    const part = await fetchPart(`${SEARCH}/palette?${wanted}`, { signal: mine.signal });
+    const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal: mine.signal });
     if (mine.signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
@@ -181,10 +182,14 @@ async function load(name, parameters) {
   }
 }
 
-function search() {
+function stop() {
   clearTimeout(waiting);
   clearTimeout(settling);
   writer?.clear();
+}
+
+function search() {
+  stop();
   showRecent();
   showActions();
   fill("nearest");
@@ -286,7 +291,7 @@ field.addEventListener("input", () => {
 options.addEventListener("click", (event) => {
   const option = event.target.closest("[role=option]");
   if (!option) return;
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return rememberSearch();
+  if (!isPlainClick(event)) return rememberSearch();
   event.preventDefault();
   follow(option);
 });
@@ -296,7 +301,7 @@ dialog.addEventListener("click", (event) => {
 });
 for (const each of [place, pane]) {
   each?.addEventListener("click", (event) => {
-    if (event.target.closest("a") && !event.ctrlKey && !event.metaKey && !event.shiftKey) dialog.close();
+    if (event.target.closest("a") && isPlainClick(event)) dialog.close();
   });
 }
 chip.addEventListener("click", () => {
@@ -305,9 +310,7 @@ chip.addEventListener("click", () => {
 });
 dialog.addEventListener("close", () => {
   for (const request of Object.values(asked)) request.abort();
-  clearTimeout(waiting);
-  clearTimeout(settling);
-  writer?.clear();
+  stop();
   showPreview(false);
 });
 

@@ -1,5 +1,7 @@
 // What the scripts share: parts of pages, which the wiki renders, and new elements.
 
+export const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+
 /** Fetch a part of a page: its text, its nodes, and the status of the reply. Rejects if there is no reply, or a redirection. */
 export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "error", ...options });
