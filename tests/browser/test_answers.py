@@ -342,7 +342,7 @@ def test_what_came_stays_when_the_connection_is_lost(page: Page, site: LiveWiki)
     page.route("**/answer?*", half)
     ask(page, site)
     expect(answer(page)).to_contain_text("Half.")
-    expect(answer(page)).to_contain_text("The rest did not come")
+    expect(answer(page)).to_contain_text("The answer is incomplete")
     expect(answer(page)).not_to_contain_text("Writing")
 
 

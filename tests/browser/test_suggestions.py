@@ -65,7 +65,7 @@ def test_what_makes_a_page_related_is_shown_where_it_is_pointed_at(chromium: Bro
         item = page.locator("#column-extra .semantic-related li").first
         near = site.api("GET", "/related?path=services/automation&n=1").json["results"][0]
         expect(item.get_by_role("link")).to_have_accessible_description(
-            f"Near to “{near['sections'][0]['section']}” on this page"
+            f"Related to “{near['sections'][0]['section']}” on this page"
         )
         before = item.bounding_box()
         item.hover()

@@ -99,9 +99,9 @@ def reasons(hit: Hit) -> tuple[str, ...]:
         return ()
     known = (
         _RULES.get(why.rule),
-        "the title or a heading has its words" if why.names else None,
+        "the title or a heading has the words" if why.names else None,
         f"the passage has {_share(why.coverage)} the words" if why.keyword.rank else None,
-        f"the {_ordinal(why.semantic.rank)} nearest in meaning" if why.semantic.rank else None,
+        f"{_ordinal(why.semantic.rank)}nearest in meaning" if why.semantic.rank else None,
         "other passages of the page fit, too" if why.page_credit else None,
         "many pages link to it" if why.links else None,
         "changed recently" if why.recency else None,
@@ -116,8 +116,11 @@ def _share(coverage: float) -> str:
 
 
 def _ordinal(number: int) -> str:
+    """Return what stands before a superlative: nothing for the first, `2nd ` for the second."""
+    if number == 1:
+        return ""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    return f"{number}{ending} "
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:

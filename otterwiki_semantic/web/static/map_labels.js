@@ -25,14 +25,21 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
   const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius));
+  const written = [];
+  const meets = (those) => (spot) => those.some((other) => overlaps(spot, other));
   names.setAttribute("font-size", NAME_PX / scale);
   names.classList.toggle("semantic-map-off", Boolean(found));
-  if (!found) taken.push(...[...names.children].map((each) => each.getBoundingClientRect()));
+  for (const name of found ? [] : names.children) { // the largest groups come first
+    name.classList.remove("semantic-map-off");
+    const box = name.getBoundingClientRect();
+    if (meets(written)(box)) name.classList.add("semantic-map-off");
+    else written.push(box);
+  }
+  taken.push(...written);
   const most = Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + 4;
   const chosen = found ? seen.filter((point) => found.has(point)) : seen;
-  const texts = [], written = [];
-  const meets = (those) => (spot) => those.some((other) => overlaps(spot, other));
+  const texts = [];
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
   for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
     if (texts.length >= most) break;

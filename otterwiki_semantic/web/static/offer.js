@@ -34,7 +34,7 @@ function likelyPages(place) {
     if (mine.signal.aborted || text === shown) return;
     list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;
-    said.textContent = count ? `${count} page${count > 1 ? "s" : ""} may be meant` : "";
+    said.textContent = count ? `${count} similar page${count > 1 ? "s" : ""}` : "";
   };
 }
 

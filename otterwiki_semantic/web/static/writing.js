@@ -56,9 +56,9 @@ function show({ mentions, pages, duplicates = [] }) {
   const list = (found) => found.map((page) => entry(page, "", "Insert link", () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
-    ...group("Already there?", list(duplicates.filter(isLinkable))),
-    ...group("Named here", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
-    ...group("About the same", list(near)),
+    ...group("Similar pages", list(duplicates.filter(isLinkable))),
+    ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
+    ...group("Related pages", list(near)),
   );
   place();
   const number = panel.querySelectorAll("li").length;
