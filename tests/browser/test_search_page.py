@@ -70,6 +70,8 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         expect(page.locator(".semantic-page").first).to_contain_text("Heating › Before a cold spell")
         expect(first).to_contain_text("frost guard")
         assert "q=protect+plumbing+from+freezing" in page.url
+        if look in {"light", "dark"}:
+            expect(page.locator("#semantic-preview h2").first).to_be_visible()
         picture(page, f"search-{look}")
         first.click()
         expect(page).to_have_url(re.compile("/services/automation#before-a-cold-spell$"))
