@@ -96,7 +96,7 @@ def test_one_thread_waits_for_the_renderer_and_the_others_return_to_the_wiki(wik
     def taken(first: int) -> float:
         start = time.monotonic()
         reply = wiki.request("GET", f"/-/semantic-search/passage?path=rows&lines={first}-3")
-        assert "It is shown as it is written." in reply.text
+        assert "Its source is shown instead." in reply.text
         return time.monotonic() - start
 
     assert wiki.request("GET", f"{PREVIEW}?path=shown").status == 200, "the processes have started"
