@@ -15,7 +15,7 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import index_of, register
+from otterwiki_semantic.web import index_of, register, static_files
 from otterwiki_semantic.web import template_hooks as hooks
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SemanticSearchPlugin:
     @hookimpl
     def static_css(self) -> str:
         """Return the stylesheet, which the wiki joins with those of other plugins."""
-        return hooks.stylesheet()
+        return static_files.stylesheet()
 
     @hookimpl
     def template_html_head_inject(self) -> str | None:

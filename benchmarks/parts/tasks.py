@@ -27,6 +27,10 @@ _LOOK_MS = 250
 """How long somebody looks at the options before typing on, at the end of a word."""
 _MOST_ARROWS = 9
 
+_CHOSEN = """() => [...document.querySelectorAll("#semantic-palette [role=option]")]
+    .filter(each => each.checkVisibility()).findIndex(each => each.matches("[aria-selected]"))"""
+"""Which option Enter opens, from 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Task:
@@ -123,10 +127,11 @@ def _in_palette(page: Page, url: str, task: _Task) -> _Effort | None:
         place = _place_of(page, task)
         if place is None or place > _MOST_ARROWS:
             continue
-        for _ in range(place):
-            page.keyboard.press("ArrowDown")
+        away = place - max(0, page.evaluate(_CHOSEN))
+        for _ in range(abs(away)):
+            page.keyboard.press("ArrowDown" if away > 0 else "ArrowUp")
             page.wait_for_timeout(_KEY_MS)
-        keys += place
+        keys += abs(away)
         if _place_of(page, task, "[aria-selected]") == 0:  # else other options have come meanwhile
             page.keyboard.press("Enter")
             page.wait_for_url(lambda address: urlsplit(address).path == f"/{task.path}")
@@ -140,7 +145,7 @@ def _place_of(page: Page, task: _Task, among: str = "") -> int | None:
         """among => [...document.querySelectorAll(`#semantic-palette [role=option]${among}`)]
         .filter(each => each.checkVisibility())
         .map(each => [each.href ? new URL(each.href).pathname + new URL(each.href).hash : "",
-            each.textContent.replace(/\\s+/g, " ")])""",
+            each.innerText.replace(/\\s+/g, " ")])""",
         among,
     )
     return next((at for at, (path, text) in enumerate(options) if _is_wanted(task, path, text)), None)

@@ -62,7 +62,7 @@ class PageRenderer:
                 log.exception("the wiki's renderer failed")
             finally:
                 self._waiting.release()
-        return Markup("<p><em>The wiki cannot render this quickly. It is shown as it is written.</em></p><pre>{}</pre>").format(
+        return Markup("<p><em>This takes too long to render. Its source is shown instead.</em></p><pre>{}</pre>").format(
             escape(markdown)
         )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request
+from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request, url_for
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
 from markupsafe import Markup
 
@@ -21,15 +21,24 @@ _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semanti
 _MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
 """The wiki's templates that have a menu of their own; its hook for the sidebar is only called by the view of a page."""
 _WITH_LINKS = """{% extends "otterwiki:NAME" %}
-{% block menu %}{{ super() }}{{ semantic_sidebar_links(pagepath | default(none)) }}{% endblock %}"""
+{% block menu %}{{ super() }}{{ semantic_links("links", pagepath | default(none)) }}{% endblock %}
+{% block navbardropdown %}{{ semantic_links("menu_links", pagepath | default(none)) }}{{ super() }}{% endblock %}"""
 
 log = logging.getLogger(__name__)
 
 
+class Tool(NamedTuple):
+    """A page of the plugin, as an entry of a menu."""
+
+    name: str
+    icon: str
+    url: str
+
+
 def extend_templates(app: Flask) -> None:
-    """Add the plugin's links to the sidebar of every page, and record which template renders a request."""
+    """Add the plugin's links to the sidebar and the menu of every page, and record which template renders a request."""
     before_render_template.connect(_record_template, app)
-    app.add_template_global(lambda path: Markup(optional(lambda: _sidebar_links(path)) or ""), "semantic_sidebar_links")
+    app.add_template_global(lambda name, path=None: Markup(optional(lambda: _links(name, path)) or ""), "semantic_links")
     own = app.jinja_loader
     if own is not None:
         extended = DictLoader({name: _WITH_LINKS.replace("NAME", name) for name in _MENUS})
@@ -49,12 +58,6 @@ def _record_template(_app: Flask, template: Any, context: dict[str, Any], **_: A
     if has_request_context() and _TEMPLATE not in g:  # the first is the page, which may render others
         setattr(g, _TEMPLATE, template.name)
         setattr(g, _CONTEXT, context)
-
-
-@cache
-def stylesheet() -> str:
-    """Return the stylesheet of the plugin."""
-    return (Path(__file__).parent / "static" / "style.css").read_text(encoding="utf-8")
 
 
 @cache
@@ -82,9 +85,11 @@ def body_end() -> str:
 
 def _search_offer() -> str:
     name, context = g.get(_TEMPLATE), g.get(_CONTEXT, {})
+    path = str(context.get("pagepath") or "")
     return render_template(
         "semantic_search/search_offer.html",
-        missing=str(context.get("pagepath") or "") if name == "page404.html" else "",
+        path=path,
+        missing=path if name == "page404.html" else "",
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
         viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
@@ -96,16 +101,27 @@ def _writing_panel() -> str:
     return render_template("semantic_search/writing.html", path=path)
 
 
-def _sidebar_links(path: str | None) -> str:
-    """Return links to the plugin's pages, and for administrators to the inspection of the page at `path`.
+def _links(name: str, path: str | None) -> str:
+    """Return links to the plugin's pages: `links` of the sidebar, or `menu_links`.
 
     Several templates of a page may ask for them; only the first gets them.
     """
-    if _LINKED in g:
+    if (name in (linked := g.setdefault(_LINKED, set()))) or not _is_extensible():
         return ""
-    setattr(g, _LINKED, True)
-    viewed = path if request.endpoint in _VIEWS else None
-    return render_template("semantic_search/links.html", viewed=viewed) if _is_extensible() else ""
+    linked.add(name)
+    return render_template(f"semantic_search/{name}.html", tools=list(_tools(path)))
+
+
+def _tools(path: str | None) -> Iterator[Tool]:
+    """Yield the plugin's pages besides the search page that the user may see."""
+    if has("map"):
+        yield Tool("Map of the wiki", "fa-map", url_for("semantic_pages.map"))
+    if has("health"):
+        yield Tool("Wiki health", "fa-stethoscope", url_for("semantic_health.health"))
+    if has_permission("ADMIN"):
+        yield Tool("Search index", "fa-heartbeat", url_for("semantic_admin.index"))
+    if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
+        yield Tool("How search sees this page", "fa-microscope", url_for("semantic_admin.page", path=path))
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:

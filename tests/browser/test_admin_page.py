@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 from playwright.sync_api import Browser, expect
 
 from otterwiki_semantic.web.pages.admin import moment
@@ -72,7 +73,9 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         if look == "plain":
             page.reload()
         finished = site.status()["rebuild"]["finished"]
-        expect(page.locator("#index-state")).to_contain_text(f"{moment(finished)}: done", timeout=15_000)
+        shown = page.get_by_role("row", name="Last rebuild").locator(f'time[datetime="{finished}"]')
+        expect(shown).to_be_visible(timeout=15_000)
+        assert (shown.inner_text() == Markup(moment(finished)).striptags()) == (look == "plain")  # else in local time
         expect(page.get_by_role("progressbar")).to_have_count(0)
 
 
@@ -109,7 +112,7 @@ def test_nothing_is_kept_of_searches_unless_it_is_switched_on(site: LiveWiki, tm
 def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)
-        page.get_by_text("See a page as search does …").click()
+        page.get_by_text("Inspect a page …").click()
         page.get_by_label("Path of a page").fill("services/automation")
         page.get_by_role("button", name="Show").click()
         seen = site.api("GET", "/semantic-search/insight/services/automation").json

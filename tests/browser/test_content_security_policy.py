@@ -63,7 +63,7 @@ def index(page: Page) -> None:
 
 
 def health(page: Page) -> None:
-    expect(page.get_by_role("heading", name="Health of the wiki")).to_be_visible()
+    expect(page.get_by_role("heading", name="Wiki health")).to_be_visible()
 
 
 def wiki_map(page: Page) -> None:

@@ -31,9 +31,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
 def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + HEALTH)
-        broken = page.get_by_role("region", name="Links to pages that do not exist")
+        broken = page.get_by_role("region", name="Broken links")
         expect(broken).to_contain_text("plans/next year")
-        expect(page.get_by_role("region", name="Questions that found nothing")).to_contain_text("constitutional law of rome")
+        expect(page.get_by_role("region", name="Searches without results")).to_contain_text("constitutional law of rome")
         picture(page, f"health-{look}")
         if look != "plain":
             assert violations(page, "#column-main") == []
@@ -47,8 +47,37 @@ def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, 
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + HEALTH)
         page.get_by_role("button", name="Dismiss: plans/next year").press("Enter")
-        expect(page.get_by_role("region", name="Pages that nobody links to")).to_be_visible()
+        expect(page.get_by_role("region", name="Orphaned pages")).to_be_visible()
         expect(page.get_by_text("plans/next year")).to_have_count(0)
-        page.get_by_role("link", name="Show the 1 dismissed").click()
+        page.get_by_role("link", name="Show 1 dismissed").click()
         page.get_by_role("button", name="Restore: plans/next year").click()
         expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
+
+
+def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, is_member=True) as page:
+        page.goto(site.url + HEALTH)
+        orphans = page.get_by_role("region", name="Orphaned pages")
+        names = [box.get_attribute("aria-label") or "" for box in orphans.get_by_role("checkbox").all()[:2]]
+        for name in names:
+            orphans.get_by_role("checkbox", name=name).check()
+        orphans.get_by_role("button", name="Dismiss selected").click()
+        expect(page.get_by_role("link", name="Show 2 dismissed")).to_be_visible()
+        for name in names:
+            expect(orphans.get_by_role("checkbox", name=name)).to_have_count(0)
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site: LiveWiki, look: str) -> None:
+    name = f"pages/{look}"
+    site.save(name, "# Notes\n\nAsk the photo library about it.\n")
+    site.wait_until_indexed()
+    eventually(lambda: site.api("GET", "/semantic-search/health").json["is_current"])
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(f"{site.url}{HEALTH}?kind=mention")
+        page.locator(".semantic-findings > li", has=page.locator(f'a[href^="/{name}"]')).get_by_role(
+            "link", name="Link it"
+        ).click()
+        expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("link", name="photo library", exact=True)).to_be_visible()

@@ -35,6 +35,10 @@ def field(page: Page):  # type: ignore[no-untyped-def]
     return page.get_by_role("combobox", name="Search")
 
 
+def preview(page: Page):  # type: ignore[no-untyped-def]
+    return page.locator("#semantic-palette .semantic-preview")
+
+
 def options(page: Page, part: str):  # type: ignore[no-untyped-def]
     return page.locator(f'[data-part="{part}"] [role=option]:visible')
 
@@ -92,9 +96,9 @@ def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> No
         assert field(page).get_attribute("aria-activedescendant") == second.get_attribute("id")
         expect(field(page)).to_be_focused()
         page.keyboard.press("ArrowRight")
-        expect(second.locator(".semantic-whole")).to_be_visible()
+        expect(preview(page).locator("h2, h3").nth(1)).to_be_visible()  # rendered by the wiki
         page.keyboard.press("Escape")
-        expect(second.locator(".semantic-whole")).to_be_hidden()
+        expect(preview(page)).to_be_hidden()
         page.keyboard.press("ArrowUp")
         page.keyboard.press("ArrowUp")
         expect(options(page, "actions").last).to_have_attribute("aria-selected", "true")
@@ -129,8 +133,8 @@ def test_a_tag_narrows_the_search(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)
         page.keyboard.type("restic")
-        tag = page.get_by_role("option", name=re.compile("#restic"))
-        expect(tag).to_contain_text("1 page")
+        tag = page.get_by_role("group", name="Tags").get_by_role("option")
+        expect(tag).to_have_text(re.compile("restic.*1 page"))
         tag.hover()
         while tag.get_attribute("aria-selected") != "true":
             page.keyboard.press("ArrowDown")
@@ -149,11 +153,11 @@ def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki)
         first = options(page, "names").first
         expect(first).to_contain_text("Backups")
         page.keyboard.press("ArrowRight")
-        expect(first.locator(".semantic-whole")).to_contain_text("Three copies")
+        expect(preview(page)).to_contain_text("Three copies")
         page.keyboard.press("ArrowLeft")
-        expect(first.locator(".semantic-whole")).to_be_hidden()
+        expect(preview(page)).to_be_hidden()
         page.keyboard.press("ArrowRight")
-        expect(first.locator(".semantic-whole")).to_be_visible()
+        expect(preview(page)).to_be_visible()
 
 
 def test_a_preview_stays_when_the_options_are_loaded_again(chromium: Browser, site: LiveWiki) -> None:
@@ -166,7 +170,7 @@ def test_a_preview_stays_when_the_options_are_loaded_again(chromium: Browser, si
         page.keyboard.type("s")
         page.keyboard.press("ArrowRight")
         page.wait_for_function("element => !element.isConnected", arg=element)
-        expect(first.locator(".semantic-whole")).to_contain_text("Three copies")
+        expect(preview(page)).to_contain_text("Three copies")
 
 
 def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
@@ -194,8 +198,8 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
         page.wait_for_load_state()  # its script remembers the page
         page.goto(site.url)
         page.keyboard.press("Control+k")
-        lately = page.get_by_role("group", name="Opened here lately")
-        expect(lately.get_by_role("option", name="Home automation")).to_have_count(1)
+        lately = page.get_by_role("group", name="Recently viewed")
+        expect(lately.get_by_role("option", name="Home automation services")).to_have_count(1)
         options(page, "recent").filter(has_text=QUESTION).click()
         expect(field(page)).to_have_value(QUESTION)
         expect(options(page, "passages").first).to_be_visible()
@@ -208,7 +212,10 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, site: LiveWiki) -
         said = page.locator("#semantic-palette [role=status]")
         expect(said).to_have_text("")
         expect(said).to_have_text("Nothing in this wiki seems to be about this.")
-        expect(page.get_by_role("group", name="Nearest passages")).to_be_visible()
+        expect(page.locator("#semantic-palette [aria-selected]")).to_have_count(0)
+        expect(options(page, "actions").first).to_contain_text("Create page")
+        page.get_by_role("option", name="nearest passages").click()
+        expect(page.get_by_role("group", name="Nearest passages").get_by_role("option").first).to_be_visible()
 
 
 def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) -> None:
@@ -222,9 +229,9 @@ def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) 
 def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)
-        expect(page.get_by_role("group", name="Changed lately").get_by_role("option").first).to_be_visible()
+        expect(page.get_by_role("group", name="Recently changed").get_by_role("option").first).to_be_visible()
         page.keyboard.type("automa")
-        names = page.get_by_role("group", name="Pages and headings").get_by_role("option")
+        names = page.get_by_role("group", name="Pages").get_by_role("option")
         expect(names.first).to_contain_text("Home automation")
         expect(names.first.locator("b")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
@@ -237,3 +244,48 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWik
         picture(page, "palette-names")
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
+
+
+def test_headings_are_below_their_page_and_the_first_that_fits_is_chosen(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("before a cold spell")
+        names = page.get_by_role("group", name="Pages").get_by_role("option")
+        expect(names).to_have_text([re.compile("Home automation"), re.compile("Before a cold spell")])
+        expect(names.last).to_have_attribute("aria-selected", "true")
+        expect(names.last).to_have_class(re.compile("semantic-nested"))
+
+
+def test_the_beginning_of_a_question_matches_no_title(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        with page.expect_response(re.compile("q=when&part=names")):
+            page.keyboard.type("when")
+        expect(options(page, "actions").first).to_contain_text("when")
+        expect(options(page, "names")).to_have_count(0)
+        page.keyboard.type(" the lights")
+        expect(options(page, "names").first).to_contain_text("When the lights go out")
+
+
+def test_the_query_is_there_again_and_selected(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("boiler")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Control+k")
+        expect(field(page)).to_have_value("boiler")
+        page.keyboard.type("x")
+        expect(field(page)).to_have_value("x")
+
+
+def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        page.goto(f"{site.url}/procedures/backup")
+        page.keyboard.press("Control+k")
+        actions = page.get_by_role("group", name="Actions")
+        actions.get_by_role("option", name="Copy link").click()
+        expect(page.locator("#semantic-palette [role=status]")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{site.url}/procedures/backup"
+        page.keyboard.type("history")
+        actions.get_by_role("option", name="Page history").click()
+        expect(page).to_have_url(re.compile("/procedures/backup/history$"))

@@ -86,6 +86,8 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: Live
     with opened(chromium, site, look) as page:
         page.goto(site.url + ("/-/semantic-search" if look != "phone" else MAP))
         if look != "phone":  # where the sidebar lies over the page
+            if look != "plain":
+                page.locator("#navbar-dropdown-toggle-btn-1").click()
             page.get_by_role("link", name="Map of the wiki").click()
         titles = page.locator(".semantic-map-table tbody th")
         expect(titles).to_have_text([point["title"] for point in sorted(points, key=lambda point: point["path"])])
@@ -261,7 +263,7 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
     assert len(reached & titles) > 1
     page.reload()
     expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
-    page.get_by_role("link", name="Show the passages").click()
+    page.get_by_role("link", name="Show as a list").click()
     expect(page).to_have_url(re.compile(r"/-/semantic-search\?q=wireless\+network$"))
     page.get_by_role("link", name="Show on the map").click()
     expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
@@ -360,3 +362,13 @@ def test_what_cannot_be_asked_is_told(page: Page, site: LiveWiki) -> None:
     assert reply
     assert reply.status == 422
     expect(page.locator("#column-main .alert")).to_contain_text("page is '0'")
+
+
+def test_the_legend_hides_a_group(page: Page) -> None:
+    page.goto(page.url)
+    group = page.locator("g.semantic-map-1")
+    expect(group).to_be_visible()
+    page.locator(".semantic-map-legend").get_by_role("checkbox").first.uncheck()
+    expect(group).to_be_hidden()
+    page.locator(".semantic-map-legend").get_by_role("checkbox").first.check()
+    expect(group).to_be_visible()

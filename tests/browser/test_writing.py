@@ -64,7 +64,7 @@ def test_a_page_that_seems_to_be_there_already_is_told(chromium: Browser, site: 
         )
         write(page, site, text, "/watering/edit")
         panel = page.get_by_role("complementary", name="Links")
-        expect(panel.get_by_role("heading", name="Already there?")).to_be_visible()
+        expect(panel.get_by_role("heading", name="Similar pages")).to_be_visible()
         expect(panel.get_by_role("link", name="Irrigation")).to_be_visible()
 
 

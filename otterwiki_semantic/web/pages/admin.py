@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
@@ -29,10 +30,10 @@ pages.add_app_template_filter(duration, "semantic_duration")
 
 
 @pages.app_template_filter("semantic_moment")
-def moment(time: str | float) -> str:
-    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``2026-01-31 12:00:00 UTC``."""
-    iso = time if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC).isoformat()
-    return iso.replace("T", " ").replace("+00:00", " UTC")
+def moment(time: str | float) -> Markup:
+    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``2026-01-31 12:00 UTC``; scripts show it in local time."""
+    at = datetime.fromisoformat(time) if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC)
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M} UTC</time>').format(at.isoformat(), at)
 
 
 @pages.get("")
@@ -87,9 +88,9 @@ def _reindex() -> str:
     asked = parse_parameters(ReindexRequest, {name: request.form.get(name) for name in ("full", "rollback")})
     if asked.rollback:
         extension().index.roll_back()
-        return "The earlier index serves in a moment, with the settings that it was made with."
+        return "The previous index will serve in a moment, with the settings it was built with."
     extension().index.reindex(full=asked.full)
-    return "A new index is being built; the current one serves until it is done."
+    return "A new index is being built. The current one serves until then."
 
 
 @pages.route("/disconnect", methods=["GET", "POST"])
@@ -126,15 +127,17 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour]) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour; None if there were none.
 
-    `bars` are the hours with searches, each with its distance from the first one in hours; `top_ms` and `top_unanswered` are
-    the upper ends of the scales.
+    `bars` are the hours with searches, each with its distance from the first one in hours; `end` is the right end of the time
+    axis in seconds since 1970, `top_ms` and `top_unanswered` are the upper ends of the scales.
     """
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() / _SECONDS_OF_AN_HOUR for hour in hours]
+    width = max(_LEAST_HOURS, round(starts[-1] - starts[0] + 1, 2))
     return {
         "bars": [(round(start - starts[0], 2), hour) for start, hour in zip(starts, hours, strict=True)],
-        "width": max(_LEAST_HOURS, round(starts[-1] - starts[0] + 1, 2)),
+        "width": width,
+        "end": (starts[0] + width) * _SECONDS_OF_AN_HOUR,
         "top_ms": _round_top(max(hour.p95_ms for hour in hours)),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }

@@ -94,7 +94,7 @@ def _written(id_: str) -> ResponseReturnValue:
     try:
         found = extension().index.ask_progress(id_, None)
     except SemanticError as error:
-        return {"message": f"The rest did not come: {error}"}, status_of(error)
+        return {"message": f"The answer is incomplete: {error}"}, status_of(error)
     return {"id": None if found.done else id_, "part": _rendered(found.result, is_writing=not found.done)}
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Literal
 from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window
 
-_LINE_BREAK = re.compile(r"(?:(?<![^\S\n])[^\S\n]++)?\n\s*+")
 _DOT = " · "
 """What separates headings, paragraphs and rows."""
 _MAX_CHARACTERS = 360
+_MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
+_CELL = " | "
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +29,36 @@ class Span:
     """Whether it is the sentence nearest in meaning, in a passage without words of the query."""
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of an excerpt: prose and table rows joined by dots, a list item, or a line of code."""
+
+    kind: Literal["text", "item", "code"]
+    spans: tuple[Span, ...]
+    marker: str = ""
+    """What stands beside a list item: `•`, or its number."""
+
+
 def excerpt(
     text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
-) -> tuple[Span, ...]:
+) -> tuple[Line, ...]:
     """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
-    `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
+    `highlights` and `best_sentence` are offsets in `text`, the highlights in order. The best sentence is marked if no word
+    matches, not even one of the headings before `start`.
     """
+    return tuple(_lines(_spans(text, start, highlights, best_sentence)))
+
+
+def _spans(
+    text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None
+) -> tuple[Span, ...]:
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
     is_near = best_sentence is not None and not any(first <= begin < last for begin, _ in matches)
-    marked = [best_sentence] if best_sentence and is_near else matches
+    marked = matches
+    if best_sentence and is_near:
+        marked = [best_sentence] if len(matches) == len(highlights) else []
     spans = [Span("… ")] if text[start:first].strip() else []
     at = first
     for begin, end in marked:
@@ -44,13 +66,70 @@ def excerpt(
             spans += [Span(text[at:begin]), Span(text[begin : min(end, last)], is_match=not is_near, is_near=is_near)]
             at = min(end, last)
     spans.append(Span(text[at:last].rstrip() + (" …" if last < len(text.rstrip()) else "")))
-    return tuple(replace(span, text=_LINE_BREAK.sub(_DOT, span.text)) for span in spans if span.text)
+    return tuple(span for span in spans if span.text)
+
+
+def _lines(spans: Iterable[Span]) -> Iterator[Line]:
+    """Yield the lines of an excerpt: adjacent prose and table rows as one line."""
+    found = chain.from_iterable(map(_lines_of_block, _paragraphs(spans)))
+    for is_flow, lines in groupby(found, key=lambda line: line.kind == "text"):
+        if not is_flow:
+            yield from lines
+            continue
+        first, *others = lines
+        yield Line("text", (*first.spans, *(span for line in others for span in (Span(_DOT), *line.spans))))
+
+
+def _paragraphs(spans: Iterable[Span]) -> Iterator[list[list[Span]]]:
+    """Yield the lines between two empty lines."""
+    lines: list[list[Span]] = [[]]
+    for span in spans:
+        first, *others = span.text.split("\n")
+        lines[-1].append(replace(span, text=first))
+        lines += [[replace(span, text=text)] for text in others]
+    for is_text, block in groupby(lines, key=lambda line: not _text(line).isspace() and bool(_text(line))):
+        if is_text:
+            yield list(block)
+
+
+def _text(line: Iterable[Span]) -> str:
+    return "".join(span.text for span in line)
+
+
+def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
+    """Yield list items, table rows without their header, lines of code, or a paragraph."""
+    markers = [_MARKER.match(_text(line)) for line in block]
+    is_table = all(_CELL in _text(line) for line in block)
+    kind: Literal["text", "code"] = "text" if is_table or any(markers) or len(block) == 1 else "code"
+    for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
+        if marker:
+            yield Line("item", tuple(_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
+        elif number or not is_table or len(block) == 1 or any(span.is_match or span.is_near for span in line):
+            yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
+
+
+def _without(line: Iterable[Span], length: int) -> Iterator[Span]:
+    """Yield a line without its first characters."""
+    for span in line:
+        if rest := span.text[length:]:
+            yield replace(span, text=rest)
+        length = max(0, length - len(span.text))
+
+
+def _row(line: Iterable[Span]) -> Iterator[Span]:
+    """Yield a table row as prose: `nightly: 14, kept`."""
+    separator = ": "
+    for span in line:
+        first, *others = span.text.split(_CELL)
+        text = first
+        for cell in others:
+            text += separator + cell
+            separator = ", "
+        yield replace(span, text=text)
 
 
 _MAX_WORDS, _MIN_WORDS = 8, 2
 _WORD = re.compile(r"\S+")
-_MARKER = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s++")
-_CELL = " | "
 _BREAK = re.compile(r"\n| \| ")
 """A phrase must not cross the end of a block or of a table cell."""
 
@@ -81,7 +160,7 @@ def text_fragment(
 
 def _whole(unit: str) -> str:
     """Return the directive that marks a whole sentence, item or row, which it names by its ends if it is long."""
-    cells = [cell.strip() for cell in _MARKER.sub("", unit).split(_CELL) if cell.strip()]
+    cells = [cell.strip() for cell in _MARKER.sub("", unit, count=1).split(_CELL) if cell.strip()]
     if len(cells) > 1:
         return f":~:text={_encoded(cells[0])},{_encoded(cells[-1])}"
     words = cells[0].split() if cells else []

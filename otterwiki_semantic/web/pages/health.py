@@ -1,20 +1,25 @@
-"""The page on the wiki's health: the findings by kind, and a button that dismisses one."""
+"""The page on the wiki's health: the findings by kind, buttons that dismiss them, and the change that links a mention."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
+from otterwiki_semantic.content.pages import unified_diff
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameter_parsing import parse_parameters
-from otterwiki_semantic.core.records import DismissalRequest, FindingKind, HealthRequest
+from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
+from otterwiki_semantic.core.records import DismissalRequest, DraftRequest, FindingKind, HealthRequest, PageRequest, query_text
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, status_of
 
 _FEW, _ALL = 10, 500
+_ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
+"""Kinds of findings, the most important first."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
 pages.after_request(keep_private)
@@ -38,19 +43,47 @@ def health() -> ResponseReturnValue:
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     else:
-        sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in report.counts]
-        values |= {"report": report, "sections": sections, "few": limit, "shows_dismissed": asked.dismissed}
-    return render_page("health.html", title="Health of the wiki", **values), status
+        counts = sorted(report.counts, key=lambda count: _ORDER.index(count.kind))
+        sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in counts]
+        values |= {"report": report, "sections": sections, "shows_dismissed": asked.dismissed}
+    return render_page("health.html", title="Wiki health", **values), status
+
+
+@pages.get("/link")
+@guarded("WRITE", feature="health")
+def link() -> ResponseReturnValue:
+    """Return the change that links the first mention of a page on another one, with the wiki's own form that saves it."""
+    values: dict[str, Any] = {"path": request.args.get("page", "")}
+    status = 200
+    try:
+        path, target = (page_path(query_text(request.args.get(name), name)) for name in ("page", "target"))
+        page = extension().pages.page(path, PageRequest())
+        mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
+        mention = next((each for each in mentions if each.path == target and each.link), None)
+        if mention is not None:
+            text = f"{page.content[: mention.start]}{mention.link}{page.content[mention.end :]}"
+            values |= {"page": page, "mention": mention, "text": text, "diff": _changed_lines(page.content, text)}
+    except SemanticError as error:
+        values["problem"], status = problem(error), status_of(error)
+    return render_page("health_link.html", title="Link a page", **values), status
+
+
+def _changed_lines(before: str, after: str) -> list[str]:
+    """Return the lines of a unified diff without its head."""
+    return [line for line in unified_diff(before, after, ("", "")).splitlines() if not line.startswith(("---", "+++", "@@"))]
 
 
 @pages.route("/dismiss", methods=["GET", "POST"])
 @guarded("WRITE", feature="health")
 def dismiss() -> ResponseReturnValue:
-    """Dismiss a finding, or restore it; a GET, which comes from the login page, redirects to the report."""
+    """Dismiss or restore one finding (`only`) or the selected ones (`finding`); a GET, after a login, redirects."""
     shown = {name: request.form[name] for name in ("kind", "dismissed") if request.form.get(name)}
     if request.method == "POST":
         try:
-            values = {"findings": request.form.getlist("finding"), "restore": request.form.get("restore")}
+            values = {
+                "findings": request.form.getlist("only") or request.form.getlist("finding"),
+                "restore": request.form.get("restore"),
+            }
             asked = parse_parameters(DismissalRequest, values)
             extension().index.dismiss(structs.replace(asked, shows_queries=has_permission("ADMIN")))
         except SemanticError as error:

@@ -9,16 +9,16 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
 
-from flask import Blueprint, abort, current_app, redirect, render_template, request, url_for
+from flask import Blueprint, Response, abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
-from werkzeug.wrappers import Response
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.static_files import script
 
 View = Callable[..., ResponseReturnValue]
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
@@ -32,6 +32,17 @@ _ASSET_SECONDS = 300
 class _Pages(Blueprint):
     def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
         return _ASSET_SECONDS
+
+    def send_static_file(self, filename: str) -> Response:
+        """Return a script as it is served, or another file as it is."""
+        if (text := script(filename)) is None:
+            return super().send_static_file(filename)
+        response = Response(text, mimetype="text/javascript")
+        response.add_etag()
+        response.cache_control.public = True
+        response.cache_control.max_age = _ASSET_SECONDS
+        response.make_conditional(request)
+        return response
 
 
 def keep_private(response: Response) -> Response:

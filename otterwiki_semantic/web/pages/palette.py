@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from flask import request
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
+from otterwiki_semantic.content.analysis import function_words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import (
@@ -23,34 +24,37 @@ from otterwiki_semantic.core.records import (
     query_text,
 )
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.excerpts import Span
+from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.results import own_start, passage_excerpt, passage_url, trail
+from otterwiki_semantic.web.pages.results import by_page, passage_excerpt, passage_url, trail
 
-_NAMES, _PASSAGES, _PASSAGES_PER_PAGE = 7, 6, 2
+_NAMES, _HEADINGS, _PASSAGES, _PASSAGES_PER_PAGE = 7, 3, 6, 2
 _UNITS = 6
 """Of each passage, of which one may answer a question."""
+_TELLING = 3
+"""Letters of a question, besides its function words, from which on it may be a title."""
+_NOTHING = "Nothing in this wiki seems to be about this."
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """A page, a heading, a passage or an answer that can be opened."""
 
+    kind: Literal["page", "heading", "passage", "answer"]
     url: str
+    label: tuple[Span, ...]
+    trail: tuple[str, ...]
+    """Where it is: the folders of a page, the headings above a passage, the page and headings of an answer."""
+    path: str
     title: str
     """That of the page."""
-    label: tuple[Span, ...]
-    trail: str
-    """Where it is: the path of a page, the headings above a passage, the page and headings of an answer."""
-    path: str
-    anchor: str
-    folder: str
-    """What a search can be narrowed to; empty for a page that is in none."""
-    is_page: bool = False
-    excerpt: tuple[Span, ...] = ()
-    text: str = ""
-    """The whole passage."""
-    kind: str | None = None
+    anchor: str = ""
+    updated: str = ""
+    """The date of the page's last change."""
+    excerpt: tuple[Line, ...] = ()
+    is_nested: bool = False
+    """Whether the option above it has its page."""
+    file: str | None = None
     """What kind of attached file it is; None for a page."""
 
 
@@ -69,18 +73,36 @@ def palette() -> ResponseReturnValue:
 
 def _names(query: str, filters: Filters) -> dict[str, Any]:
     found = extension().index.suggest(SuggestRequest(query_text(query) if query else "", _NAMES, filters))
-    label = "Pages and headings" if query else "Changed lately"
-    return {"label": label, "options": _shown(map(_named, found.suggestions)), "tags": found.tags}
+    if not query:
+        return {"label": "Recently changed", "options": _shown(_page(each, updated=each.updated) for each in found.suggestions)}
+    names = [each for each in found.suggestions if not _is_vague(query) or each.title.casefold() == query.casefold()]
+    return {"label": "Pages", "options": _shown(_by_page(names)), "tags": found.tags}
 
 
-def _named(found: SuggestedLabel) -> Option | None:
-    url = page_url(found.path, found.anchor, found.file)
-    if url is None:
-        return None
-    is_page = found.kind == "page"
-    label = tuple(_spans(found.title if is_page else found.section, found.ranges))
-    place = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
-    return Option(url, found.title, label, place, found.path, found.anchor, _folder(found.path), is_page, kind=found.file)
+def _is_vague(query: str) -> bool:
+    """Return whether a text has function words and hardly any others, as questions begin, and all kinds of titles."""
+    languages = extension().settings.languages
+    telling = [word for word in query.casefold().split() if not any(word in function_words(each) for each in languages)]
+    return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
+
+
+def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option | None]:
+    """Yield each page, with its headings below it."""
+    by_path: dict[str, list[SuggestedLabel]] = {}
+    for each in found:
+        by_path.setdefault(each.path, []).append(each)
+    for names in by_path.values():
+        page = next((each for each in names if each.kind == "page"), None)
+        yield _page(page or structs.replace(names[0], ranges=()))
+        for each in [each for each in names if each is not page][:_HEADINGS]:
+            url, label = page_url(each.path, each.anchor, each.file), tuple(_spans(each.section, each.ranges))
+            yield Option("heading", url, label, (), each.path, each.title, each.anchor, is_nested=True) if url else None
+
+
+def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option | None:
+    url, date = page_url(found.path, kind=found.file), (updated or "")[:10]
+    label, place = tuple(_spans(found.title, found.ranges)), _folders(found.path)
+    return Option("page", url, label, place, found.path, found.title, updated=date, file=found.file) if url else None
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -111,12 +133,13 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
         whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
         answer = whole if _relevant(whole) else answer
+    corrected = ", ".join(each.corrected for each in answer.corrections)
+    said = f"Also searched for {corrected}." if corrected else ""
     if relevant := _relevant(answer):
-        return {"label": "Passages", "options": _shown(map(_passage, relevant)), "lead": _lead(answer)}
+        return {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": _lead(answer), "summary": said}
     if not is_paused:
         return {}
-    nearest = _shown(map(_passage, answer.results))
-    return {"label": "Nearest passages", "options": nearest, "summary": "Nothing in this wiki seems to be about this."}
+    return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{_NOTHING} {said}"}
 
 
 def _relevant(answer: Answer) -> list[Hit]:
@@ -129,26 +152,29 @@ def _lead(answer: Answer) -> Option | None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
     passage = _passage(hit)
-    place = " › ".join((hit.title, *trail(hit)))
-    return passage and replace(passage, label=(Span(answer.lead.text),), trail=place, excerpt=())
+    return passage and replace(
+        passage, kind="answer", label=(Span(answer.lead.text),), trail=(hit.title, *trail(hit)), excerpt=()
+    )
+
+
+def _passages_of(hits: Iterable[Hit]) -> Iterator[Option | None]:
+    """Yield passages by page; the title stands above the first one only."""
+    for page in by_page(hits):
+        first, *others = page
+        yield _passage(first)
+        for hit in others:
+            passage = _passage(hit)
+            headings = trail(hit) or (hit.title,)
+            yield passage and replace(passage, label=(Span(headings[-1]),), trail=headings[:-1], is_nested=True)
 
 
 def _passage(hit: Hit) -> Option | None:
     url = passage_url(hit)
     if url is None:
         return None
-    return Option(
-        url,
-        hit.title,
-        (Span(hit.title),),
-        " › ".join((*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit))) or hit.path,
-        hit.path,
-        hit.anchor,
-        _folder(hit.path),
-        excerpt=passage_excerpt(hit),
-        text=hit.snippet[own_start(hit) :].strip(),
-        kind=hit.kind,
-    )
+    place = (*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit)) or _folders(hit.path)
+    label, excerpt = (Span(hit.title),), passage_excerpt(hit)
+    return Option("passage", url, label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 
 def _shown(options: Iterable[Option | None]) -> list[Option]:
@@ -156,6 +182,5 @@ def _shown(options: Iterable[Option | None]) -> list[Option]:
     return [option for option in options if option is not None]
 
 
-def _folder(path: str) -> str:
-    folder, separator, _ = path.rpartition("/")
-    return folder + separator
+def _folders(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/")[:-1])

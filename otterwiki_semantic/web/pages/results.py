@@ -1,59 +1,66 @@
-"""The view of an answer: passages by page with links and explanations, and filters with counts."""
+"""The view of an answer: passages by page with links and reasons, and menus of filters with counts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
-from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
-from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
+from otterwiki_semantic.core.records import Answer, Freshness, Hit
+from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
-FILTERS = ("category", "tag", "path", "type")
-_MAX_CHIPS = 6
+FILTERS = ("path", "tag", "category", "type", "updated_since")
+_MAX_CHOICES = 20
+_AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
+"""Days since a change, and their name."""
+_ALL, _MOST = 0.99, 0.5
+"""Shares of the words of a query."""
 _RULES = {
-    "score": "by its score",
     "exact title": "the page has this title",
-    "pinned answer": "its front matter says that it answers this question",
-    "reranker": "by the reranker",
-    "updated": "by the last change of its page",
+    "pinned answer": "its front matter names this question",
+    "reranker": "placed by the reranker",
+    "updated": "sorted by date",
     "diversity": "it differs from the results above",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A filter that is active or offered."""
+class Choice(NamedTuple):
+    """An entry of a menu."""
+
+    value: str
+    text: str
+    is_chosen: bool = False
+
+
+class Menu(NamedTuple):
+    """A parameter of the search, and the values to choose from."""
 
     name: str
-    value: str
-    count: int | None
-    """Number of pages with this value."""
-    is_on: bool
+    label: str
+    choices: Sequence[Choice]
 
 
-def results_view(answer: Answer, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values of the template; `chosen` are the names and values of active filters.
+def results_view(answer: Answer) -> dict[str, Any]:
+    """Return the values of the template: `found` and `misses` are pages with their passages, best first.
 
-    `found` and `misses` are pages with their passages, best first; the misses are near, but not relevant.
+    The misses are near the query, but not relevant.
     """
     relevant = [hit for hit in answer.results if hit.relevant]
-    found, misses = _by_page(relevant), _by_page(hit for hit in answer.results if not hit.relevant)
-    chips = _chips(answer, chosen)
-    shown = [chip for chip in chips if chip.is_on or (chip.count or 0) < len(found)]  # others would not narrow it down
-    return {"found": found, "misses": misses, "chips": shown, "summary": _summary(len(relevant), len(found), answer.index)}
+    found, misses = by_page(relevant), by_page(hit for hit in answer.results if not hit.relevant)
+    return {"found": found, "misses": misses, "summary": _summary(len(relevant), len(found), answer.index)}
 
 
 def _summary(passages: int, pages: int, index: Freshness) -> str:
     if not passages:
         is_behind = index.commit is None or index.pending_pages
-        return "Nothing relevant was found yet." if is_behind else "Nothing relevant was found."
+        return "Nothing indexed so far seems to be about this." if is_behind else "Nothing in this wiki seems to be about this."
     return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
 
 
-def _by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
+def by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
+    """Return hits by page, in the order of the first hit of each."""
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
@@ -71,7 +78,7 @@ def passage_url(hit: Hit) -> str | None:
 
 
 @pages.app_template_global("semantic_excerpt")
-def passage_excerpt(hit: Hit) -> tuple[Span, ...]:
+def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
     """Return the excerpt of a passage."""
     return excerpt(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
 
@@ -88,62 +95,72 @@ def trail(hit: Hit) -> tuple[str, ...]:
 
 @pages.app_template_global("semantic_reasons")
 def reasons(hit: Hit) -> tuple[str, ...]:
-    """Return why a passage has its place; empty without its explanation."""
+    """Return why a passage has its place, in words; empty without its explanation."""
     why = hit.explain
     if why is None:
         return ()
-    return (
-        f"Placed {_RULES.get(why.rule, why.rule)}.",
-        _meaning(why),
-        _words(why),
-        _score(why),
-        f"It is {abs(why.relevance):.2f} {'above' if why.relevance >= 0 else 'below'} what counts as relevant.",
-        f"Lines {hit.start_line} to {hit.end_line}, passage {hit.chunk_index + 1} of {hit.total_chunks} of the page.",
+    known = (
+        _RULES.get(why.rule),
+        "the title or a heading has the words" if why.names else None,
+        f"the passage has {_share(why.coverage)} the words" if why.keyword.rank else None,
+        f"{_ordinal(why.semantic.rank)}nearest in meaning" if why.semantic.rank else None,
+        "other passages of the page fit, too" if why.page_credit else None,
+        "many pages link to it" if why.links else None,
+        "changed recently" if why.recency else None,
     )
+    return tuple(reason for reason in known if reason)
 
 
-def _meaning(why: Explanation) -> str:
-    if why.semantic.score is None:
-        return "Meaning: not compared."
-    place = f", the {_ordinal(why.semantic.rank)} nearest" if why.semantic.rank else ""
-    return f"Meaning: similarity {why.semantic.score:.2f} of 1{place}."
-
-
-def _words(why: Explanation) -> str:
-    if not why.keyword.rank:
-        return "Words: none of the best matches."
-    score = f" (BM25 {why.keyword.score:.1f})" if why.keyword.score is not None else ""
-    return f"Words: the {_ordinal(why.keyword.rank)} best match{score}, {why.coverage:.0%} of the question's words by weight."
-
-
-def _score(why: Explanation) -> str:
-    parts = (
-        (why.page_credit, "the rest of the page"),
-        (why.names, "names"),
-        (why.links, "links from other pages"),
-        (why.recency, "the date of its last change"),
-    )
-    more = [f"{points:.2f} for {what}" for points, what in parts if points]
-    return f"Score {', plus '.join((f'{why.fused:.2f} from both', *more))}."
+def _share(coverage: float) -> str:
+    if coverage >= _ALL:
+        return "all of"
+    return "most of" if coverage >= _MOST else "some of"
 
 
 def _ordinal(number: int) -> str:
+    """Return what stands before a superlative: nothing for the first, `2nd ` for the second."""
+    if number == 1:
+        return ""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    return f"{number}{ending} "
 
 
-def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Chip]:
-    """Return the active filters, then those of the relevant pages."""
-    taken = {(name, value.casefold()) for name, value in chosen}
-    single = {name for name, _ in chosen if name != "tag"}
+def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
+    """Return the menus of filters that are chosen, and of those that would narrow the results."""
+    menus = []
+    for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
+        anything = Choice("", f"Any {label.casefold()}")
+        values = [value for each, value in chosen if each == name]
+        menus += [Menu(name, label, (anything, Choice(value, value, is_chosen=True))) for value in values]
+        offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
+        if offered:
+            menus.append(Menu(name, label, (anything, *(Choice(value, f"{value} ({count})") for value, count in offered))))
+    since = dict(chosen).get("updated_since", "")
+    ages = _ages(answer, since) if answer else []
+    if since or ages:
+        other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
+        menus.append(Menu("updated_since", "Changed", (Choice("", "Any time"), *other, *ages)))
+    return menus
+
+
+def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:
+    """Return values of a filter with the number of relevant pages that they leave, which is not all of them."""
+    relevant = {hit.path for hit in answer.results if hit.relevant}
     irrelevant = _irrelevant(answer.results)
-    chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
-    for name in FILTERS:
-        facets: dict[str, int] = getattr(answer.facets, name) if answer.facets and name not in single else {}
-        counts = Counter({value: count - irrelevant[name, value.casefold()] for value, count in facets.items()})
-        offered = [each for each in counts.most_common() if each[1] > 0 and (name, each[0].casefold()) not in taken]
-        chips += [Chip(name, value, count, is_on=False) for value, count in offered[:_MAX_CHIPS]]
-    return chips
+    facets: dict[str, int] = getattr(answer.facets, name) if answer.facets else {}
+    counts = Counter({value: count - irrelevant[name, value.casefold()] for value, count in facets.items()})
+    known = {value.casefold() for value in taken}
+    offered = [(value, count) for value, count in counts.most_common() if value.casefold() not in known]
+    return [each for each in offered if 0 < each[1] < len(relevant)][:_MAX_CHOICES]
+
+
+def _ages(answer: Answer, chosen: str) -> list[Choice]:
+    """Return the ages that leave some of the relevant pages, but not all."""
+    dates = {hit.path: hit.updated[:10] for hit in answer.results if hit.relevant and hit.updated}
+    today = datetime.now(UTC).date()
+    starts = [((today - timedelta(days=days)).isoformat(), name.capitalize()) for days, name in _AGES]
+    kept = [(start, name, sum(date >= start for date in dates.values())) for start, name in starts]
+    return [Choice(start, name, start == chosen) for start, name, count in kept if start == chosen or 0 < count < len(dates)]
 
 
 def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:

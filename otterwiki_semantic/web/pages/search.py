@@ -10,12 +10,23 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchContext, SearchOptions, Sort, query_text
+from otterwiki_semantic.core.records import (
+    Answer,
+    Mode,
+    PageRequest,
+    SearchContext,
+    SearchOptions,
+    Sort,
+    SuggestRequest,
+    query_text,
+)
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
-from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
+from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
+MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
+SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
+_EXAMPLES = 3
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _UNAVAILABLE = 503
 _MAX_RENDERED = 50_000
@@ -33,7 +44,7 @@ def search() -> ResponseReturnValue:
 def search_page(answer_part: str = "") -> ResponseReturnValue:
     """Return the search page, with an answer above the results."""
     values, status = _found()
-    return render_page("search.html", title="Search by meaning", answer_part=answer_part, **values), status
+    return render_page("search.html", title="Search", answer_part=answer_part, **values), status
 
 
 @pages.get("/results")
@@ -41,7 +52,7 @@ def search_page(answer_part: str = "") -> ResponseReturnValue:
 def results() -> ResponseReturnValue:
     """Return the results."""
     values, status = _found()
-    return render_part("results.html", **values), status
+    return render_part("found.html", **values), status
 
 
 @pages.get("/passage")
@@ -78,17 +89,34 @@ def _found() -> tuple[dict[str, Any], int]:
     query = request.args.get("q", "").strip()
     chosen = _chosen()
     mode = request.args.get("mode", Mode.HYBRID)
-    values: dict[str, Any] = {"query": query, "mode": mode, "modes": MODES, "chosen": chosen, "address": _address}
+    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, mode, chosen)}
     if not query:
-        return values, 200
+        return {**values, "examples": _examples()}, 200
     try:
         answer = _answer(query, mode, chosen)
     except SemanticError as error:
-        chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
         status = status_of(error)
-        return {**values, "message": str(error), "chips": chips, "is_passing": status == _UNAVAILABLE}, status
+        return {**values, "message": str(error), "is_passing": status == _UNAVAILABLE}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
-    return {**values, "answer": answer, "more": has_more, **results_view(answer, chosen)}, 200
+    values["menus"] = _menus(answer, mode, chosen)
+    return {**values, "answer": answer, "more": has_more, **results_view(answer)}, 200
+
+
+def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
+    """Return the menus: how to sort, what to leave out, and how to search."""
+    sort = request.args.get("sort", "")
+    sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
+    searching = Menu("mode", "Search", [Choice(value, text, value == mode) for value, text in MODES])
+    return [sorting, *filter_menus(answer, chosen), searching]
+
+
+def _examples() -> list[str]:
+    """Return titles of pages to search for: those that were changed last."""
+    try:
+        found = extension().index.suggest(SuggestRequest(n=_EXAMPLES)).suggestions
+    except SemanticError:
+        return []
+    return [each.title for each in found]
 
 
 def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:

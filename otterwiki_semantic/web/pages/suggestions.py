@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path
-from otterwiki_semantic.core.records import SearchContext, SearchOptions, query_text
+from otterwiki_semantic.core.records import PageRequest, SearchContext, SearchOptions, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, render_part, status_of
 
@@ -62,7 +62,7 @@ def likely() -> ResponseReturnValue:
             found = _likely_pages(name, is_path="missing" in request.args)
     except SemanticError as error:
         return render_part("likely.html"), status_of(error)
-    return render_part("likely.html", likely=found, name=name)
+    return render_part("likely.html", likely=found, name=name, is_missing="missing" in request.args)
 
 
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
@@ -71,11 +71,18 @@ def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
     answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
-    spelled = {path: about.get(path, path) for path in (_spelled_like(name) if is_path else ())}
+    spelled = {path: about.get(path) or _title(path) for path in (_spelled_like(name) if is_path else ())}
     found = {**spelled, **about}
     found.pop(name, None)  # the wiki may be unable to open that one
     urls = page_urls()
     return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
+
+
+def _title(path: str) -> str:
+    try:
+        return extension().pages.page(path, PageRequest()).title
+    except SemanticError:
+        return path
 
 
 def _spelled_like(name: str) -> tuple[str, ...]:

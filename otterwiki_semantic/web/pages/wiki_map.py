@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Annotated, Any
 
 from flask import request
@@ -25,8 +26,8 @@ from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, rende
 _ROWS = 100
 _NEIGHBOURS = 3
 _COLOURS = 8
-_FLAT = 0.5
-"""A wiki is coloured by meaning if at most this share of its pages is in a folder."""
+_ONE_SIDED = 0.6
+"""A wiki is coloured by meaning if more than this share of its pages is in one folder, or in none."""
 _SIDE, _MARGIN = 1000, 40
 """Units of the picture for positions from 0 to 1, and the room around them."""
 COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
@@ -47,6 +48,11 @@ class Group:
     name: str
     colour: int | str
     points: Sequence[MapPoint]
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Where its name stands in the picture."""
+        return _SIDE * fmean(point.x for point in self.points), _SIDE * fmean(point.y for point in self.points)
 
 
 @pages.get("/map", endpoint="map")
@@ -86,9 +92,8 @@ def _choices(points: Sequence[MapPoint]) -> dict[str, str]:
 
 def _first_choice(points: Sequence[MapPoint]) -> str:
     """Return what to colour by: groups of meaning if there are some, and folders say little."""
-    folders = Counter(point.folder for point in points)
-    is_flat = len(points) - folders[""] <= _FLAT * len(points) or len(folders) == 1
-    return "cluster" if is_flat and any(point.cluster for point in points) else "folder"
+    largest = max(Counter(point.folder for point in points).values(), default=0)
+    return "cluster" if largest > _ONE_SIDED * len(points) and any(point.cluster for point in points) else "folder"
 
 
 def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
@@ -98,10 +103,19 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
         members[getattr(point, by) or ""].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
-    groups = [Group(name, number, found) for number, (name, found) in enumerate(named[:_COLOURS], 1)]
+    groups = [
+        Group(_central(found).title if by == "cluster" else name, number, found)
+        for number, (name, found) in enumerate(named[:_COLOURS], 1)
+    ]
     others = [point for _, found in named[_COLOURS:] for point in found]
     grey = [Group(f"others ({len(named) - _COLOURS})", "others", others), Group(_NAMELESS[by], "none", nameless)]
     return groups + [group for group in grey if group.points]
+
+
+def _central(points: Sequence[MapPoint]) -> MapPoint:
+    """Return the point nearest to the centre of a group."""
+    x, y = fmean(point.x for point in points), fmean(point.y for point in points)
+    return min(points, key=lambda point: math.dist((point.x, point.y), (x, y)))
 
 
 def _place(point: MapPoint) -> str:

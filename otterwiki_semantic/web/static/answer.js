@@ -4,6 +4,7 @@ import { asking } from "./asking.js";
 const SHOWN_ONLY = ["mode", "sort", "why", "corrections"]; // what changes the results, and not the answer
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
+const controls = document.getElementById("semantic-controls");
 const results = document.getElementById("semantic-results");
 const place = document.getElementById("semantic-answer");
 const writer = asking(place);
@@ -12,13 +13,11 @@ let wanted = null; // what to answer as soon as its results are there
 
 /** Return the question of the form and its filters, as a text. */
 function subject() {
-  const given = new FormData(form);
-  for (const name of SHOWN_ONLY) given.delete(name);
-  given.set("q", field.value.trim());
-  return new URLSearchParams(given).toString();
+  const given = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
+  return new URLSearchParams(given.filter(([name, value]) => value && !SHOWN_ONLY.includes(name))).toString();
 }
 
-const button = () => results.querySelector(".semantic-answer-form");
+const button = () => controls.querySelector(".semantic-answer-form");
 
 /** Show the answer to what is searched for. */
 function answer() {
@@ -38,7 +37,7 @@ function follow() {
   if (button()) answer();
 }
 
-results.addEventListener("submit", (event) => {
+controls.addEventListener("submit", (event) => {
   if (!event.target.matches(".semantic-answer-form")) return;
   event.preventDefault();
   answer();
@@ -46,7 +45,7 @@ results.addEventListener("submit", (event) => {
 });
 
 field.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || field.hasAttribute("aria-activedescendant")) return;
+  if (event.key !== "Enter" || !event.altKey || event.isComposing) return;
   event.preventDefault();
   if (answered === subject() && writer.isThere()) return;
   form.requestSubmit();

@@ -17,7 +17,7 @@ export function asking(place) {
     leave();
     const mine = (asked = { url: `${url}&part=1`, form, ending: new AbortController() });
     const { signal } = mine.ending;
-    place.replaceChildren(quiet("Reading …"));
+    place.replaceChildren(quiet("Searching …"));
     try {
       for (let wait = FIRST_WAIT; mine.id !== null; wait = Math.min(2 * wait, LONGEST_WAIT)) {
         if (mine.id) await pause(wait);
@@ -56,7 +56,7 @@ export function asking(place) {
   function fail(reason) {
     const written = place.querySelector(".semantic-answer");
     const isBegun = Boolean(written?.querySelector(":scope > :not([role=status])"));
-    const lost = isBegun ? "The rest did not come: the connection was lost." : "No answer came: the wiki cannot be reached, or you are logged out.";
+    const lost = isBegun ? "The answer is incomplete: the connection was lost." : "No answer: the wiki cannot be reached, or you are logged out.";
     const said = quiet(reason ?? lost);
     said.role = "status";
     if (!isBegun) return place.replaceChildren(said);
@@ -72,7 +72,7 @@ export function asking(place) {
   }
 
   addEventListener("pagehide", () => {
-    if (asked) fail("The rest was not written: the page was left.");
+    if (asked) fail("The answer is incomplete: you left the page.");
     leave();
   });
   copying(place);

@@ -3,10 +3,11 @@ import { element } from "./parts.js";
 
 const SHOWN_MS = 4000;
 
-async function copy(text) {
+/** Copy a text; `within` is a dialog that is open, if there is one. */
+export async function copyText(text, within = document.body) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = element("textarea", { value: text });
-  document.body.append(area);
+  within.append(area);
   area.select();
   const isDone = document.execCommand("copy"); // the only way without TLS
   area.remove();
@@ -19,7 +20,7 @@ export function copying(place) {
     let waiting = 0;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      said.textContent = await copy(button.dataset.copy).then(() => "Copied", () => `Copy this: ${button.dataset.copy}`);
+      said.textContent = await copyText(button.dataset.copy).then(() => "Copied", () => `Copy this: ${button.dataset.copy}`);
       button.focus();
       clearTimeout(waiting);
       if (said.textContent === "Copied") waiting = setTimeout(() => (said.textContent = ""), SHOWN_MS);

@@ -1,5 +1,5 @@
 // The administrators' page: polls the state of the index every second while it works, else every ten seconds.
-import { fetchPart } from "./parts.js";
+import { fetchPart, localizeTimes } from "./parts.js";
 
 const WORKING_MS = 1000, IDLE_MS = 10000;
 const state = document.getElementById("index-state");
@@ -13,6 +13,7 @@ async function load(place, isExpected) {
   if (shown.get(place) !== text) {
     const open = place.querySelector("details[open]") !== null;
     place.replaceChildren(content);
+    localizeTimes(place);
     shown.set(place, text);
     if (open) place.querySelector("details")?.setAttribute("open", "");
   }

@@ -32,8 +32,8 @@ function leastOf(among, cost) {
 
 function show(plot, points) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
-  const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--semantic-map-dot"));
-  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels");
+  const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
+  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), names = svg.querySelector(".semantic-map-names");
   let box = { x: left, y: top, width, height }, drawn = box, here = null, found = null, frame = 0, resting = 0;
 
   // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
@@ -60,12 +60,13 @@ function show(plot, points) {
     drawn = box;
     svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
     layer.style.transform = "";
-    svg.style.setProperty("--semantic-map-dot", dotPx() / projection().scale);
+    svg.style.setProperty("--s-map-dot", dotPx() / projection().scale);
     label();
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, points, projection(), { here, found, radius: dotPx() / 2 });
+  const label = () => resting || placeLabels(labels, names, points.filter(isShown), projection(), { here, found, radius: dotPx() / 2 });
+  const isShown = (point) => !point.link.parentElement.classList.contains("semantic-map-off");
 
   function pointAt(point) {
     if (point === here) return;
@@ -100,7 +101,7 @@ function show(plot, points) {
 
   function under(event) {
     const { x, y } = placeOf(event), reach = REACH_PX / projection().scale;
-    return leastOf(points, (point) => {
+    return leastOf(points.filter(isShown), (point) => {
       const away = Math.hypot(point.x - x, point.y - y);
       return away <= reach ? away : Infinity;
     });
@@ -109,7 +110,7 @@ function show(plot, points) {
   // Goes to the next page in a direction: within 45 degrees, preferably near and straight ahead.
   function step([right, down]) {
     const from = here ?? { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-    const next = leastOf(found?.size ? found : points, (point) => {
+    const next = leastOf([...(found?.size ? found : points)].filter(isShown), (point) => {
       const x = point.x - from.x, y = point.y - from.y, along = x * right + y * down, aside = Math.abs(x * down) + Math.abs(y * right);
       return here && (along <= 0 || aside > along) ? Infinity : Math.abs(along) + 2 * aside;
     });
@@ -174,6 +175,13 @@ function show(plot, points) {
   const buttons = byId("buttons");
   [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
   buttons.hidden = false;
+  for (const box of document.querySelectorAll(".semantic-map-legend input")) {
+    box.hidden = false;
+    box.addEventListener("change", () => {
+      svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
+      label();
+    });
+  }
   points[0].link.setAttribute("tabindex", 0);
   new ResizeObserver(draw).observe(plot);
 

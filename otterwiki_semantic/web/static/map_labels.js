@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, NAME_PX = 14;
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
@@ -19,11 +19,23 @@ function shortened(title) {
   return title.length <= LONGEST ? title : `${title.slice(0, LONGEST).replace(/\s+\S*$/, "")}…`;
 }
 
-// Puts labels into a group of the picture: of the selected point in any case, and of those found, or of all, as far as there is room.
-export function placeLabels(labels, points, { view, scale, pixel, place }, { here, found, radius }) {
+// Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
+// They leave room for the names of groups, which are in the picture already.
+export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
   const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius));
+  const written = [];
+  const meets = (those) => (spot) => those.some((other) => overlaps(spot, other));
+  names.setAttribute("font-size", NAME_PX / scale);
+  names.classList.toggle("semantic-map-off", Boolean(found));
+  for (const name of found ? [] : names.children) { // the largest groups come first
+    name.classList.remove("semantic-map-off");
+    const box = name.getBoundingClientRect();
+    if (meets(written)(box)) name.classList.add("semantic-map-off");
+    else written.push(box);
+  }
+  taken.push(...written);
   const most = Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + 4;
   const chosen = found ? seen.filter((point) => found.has(point)) : seen;
@@ -33,9 +45,10 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
     if (texts.length >= most) break;
     const text = shortened(point.title), width = pen.measureText(text).width * (point === here ? 1.1 : 1);
     const free = spots(...pixel(point), width, point === here ? gap + 3 : gap).filter((spot) => within(spot, room));
-    const spot = free.find((each) => !taken.some((other) => overlaps(each, other))) ?? (point === here ? free[0] : null);
+    const spot = free.find((each) => !meets(taken)(each)) ?? (point === here || found?.size <= FEW ? free.find((each) => !meets(written)(each)) ?? free[0] : null);
     if (!spot) continue;
     taken.push(spot);
+    written.push(spot);
     const label = document.createElementNS(labels.namespaceURI, "text");
     const { x, y } = place([spot.left, spot.bottom - DESCENT]);
     label.textContent = text;

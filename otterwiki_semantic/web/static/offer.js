@@ -1,7 +1,6 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
-import { element, fetchPart } from "./parts.js";
+import { SEARCH, element, fetchPart, localizeTimes } from "./parts.js";
 
-const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here")?.dataset ?? {};
 const TYPING_MS = 250;
 
@@ -35,13 +34,13 @@ function likelyPages(place) {
     if (mine.signal.aborted || text === shown) return;
     list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;
-    said.textContent = count ? `${count} page${count > 1 ? "s" : ""} may be meant` : "";
+    said.textContent = count ? `${count} similar page${count > 1 ? "s" : ""}` : "";
   };
 }
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  const place = begun?.form ?? document.querySelector("#column-main .content");
+  const place = begun?.form.parentElement ?? document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
   const ask = likelyPages(place);
   if (here.missing) ask(here.missing);
@@ -56,3 +55,4 @@ function offerPages() {
 
 offerSearch();
 offerPages();
+for (const page of document.querySelectorAll("#column-main .semantic")) localizeTimes(page);

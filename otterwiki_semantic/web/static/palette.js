@@ -1,38 +1,42 @@
-// The palette: one field for pages, headings, answers and passages, opened from every page of the wiki.
+// The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
-import { element, fetchPart } from "./parts.js";
+import { copyText } from "./copying.js";
+import { SEARCH, element, fetchPart } from "./parts.js";
+import { preview, previewSoon } from "./preview.js";
 
-const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5, PREVIEW = 1500;
-const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, pre, tr, dt, dd";
-const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
 const here = document.getElementById("semantic-here").dataset;
 const dialog = document.getElementById("semantic-palette");
 const field = dialog.querySelector("input");
 const options = dialog.querySelector("[role=listbox]");
 const status = dialog.querySelector("[role=status]");
-const chip = dialog.querySelector(".semantic-chip");
+const chip = dialog.querySelector(".semantic-scope");
+const pane = dialog.querySelector(".semantic-preview");
 const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
 const place = dialog.querySelector(".semantic-palette-answer"); // none without a model
 const writer = place && asking(place);
 const STORE = `semantic-recent:${SEARCH}`;
 let active = null; // the option that Enter opens
 let isChosen = false; // whether somebody moved to it
+let isPreviewing = false;
 let scope = {}; // what the search is narrowed to: a `path` or a `tag`
 let waiting = 0, settling = 0; // timers
 let answered = ""; // the URL of the model's answer
 const asked = {}; // aborts the request of a part
 
-/** Return what this browser remembers: `searches` are texts, `pages` have a title and a URL. */
+/** Return what this browser remembers: `searches` are texts, `pages` have a title, a URL and a path. */
 function recent() {
+  let known = null;
   try {
-    const { searches = [], pages = [] } = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-    return { searches: searches.filter((each) => typeof each === "string"), pages: pages.filter((each) => each?.url?.startsWith("/")) };
+    known = JSON.parse(localStorage.getItem(STORE));
   } catch {
-    return { searches: [], pages: [] };
+    // storage is forbidden, or its content is not ours
   }
+  const listed = (kind, isValid) => (Array.isArray(known?.[kind]) ? known[kind].filter(isValid) : []);
+  return { searches: listed("searches", (each) => typeof each === "string"), pages: listed("pages", (each) => each?.url?.startsWith("/")) };
 }
 
-function remember(kind, entry, key) {
+function remember(kind, entry, key = (each) => each) {
   const known = recent();
   known[kind] = [entry, ...known[kind].filter((each) => key(each) !== key(entry))].slice(0, RECENT);
   try {
@@ -44,10 +48,15 @@ function remember(kind, entry, key) {
 
 const isNarrowed = () => Object.keys(scope).length > 0;
 const query = () => field.value.trim();
-const rememberSearch = () => query() && remember("searches", query(), (each) => each);
+const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
+const rememberSearch = () => query() && remember("searches", query());
+const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
 
-function made(label, url, attributes = {}) {
-  const option = element("a", { className: "semantic-option", role: "option", tabIndex: -1, textContent: label });
+function made(icon, label, { url, key, trail, ...attributes } = {}) {
+  const option = element("a", { className: "semantic-option", role: "option", tabIndex: -1 });
+  option.append(element("i", { className: icon, ariaHidden: "true" }), element("span", { className: "semantic-option-title", textContent: label }));
+  if (trail) option.append(element("bdi", { className: "semantic-option-trail" }, element("span", { textContent: trail })));
+  if (key) option.append(element("kbd", { textContent: key }));
   if (url) option.href = url;
   Object.assign(option.dataset, attributes);
   return option;
@@ -59,32 +68,45 @@ function fill(name, ...content) {
 }
 
 function group(label, entries) {
-  if (!entries.length) return [];
   const title = element("div", { className: "semantic-group", role: "presentation", textContent: label });
-  return [element("div", { role: "group", ariaLabel: label }, title, ...entries)];
+  return entries.length ? [element("div", { role: "group", ariaLabel: label }, title, ...entries)] : [];
 }
 
 function showRecent() {
   const { searches, pages } = query() || isNarrowed() ? { searches: [], pages: [] } : recent();
+  const viewed = pages.filter(({ url }) => url !== location.pathname).map(({ title, url, path = "" }) =>
+    made("far fa-file-alt", title, { url, trail: path.split("/").slice(0, -1).join(" › "), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
   fill(
     "recent",
-    ...group("Recent searches", searches.map((text) => made(text, "", { fill: text }))),
-    ...group("Opened here lately", pages.filter(({ url }) => url !== location.pathname).map(({ title, url }) => made(title, url))),
+    ...group("Recently viewed", viewed),
+    ...group("Recent searches", searches.map((text) => made("fas fa-history", text, { fill: text }))),
   );
 }
 
-function showActions() {
+/** Return the commands of the page whose names have the typed text; all without a text. */
+function commands(text) {
+  const known = [
+    here.edit && ["fas fa-pencil-alt", "Edit this page", { url: here.edit, key: "E" }],
+    here.history && ["fas fa-history", "Page history", { url: here.history }],
+    here.title && ["fas fa-link", "Copy link to this page", { copy: location.origin + location.pathname }],
+    here.create && ["far fa-file", "Create page", { url: here.create, key: "C" }],
+  ];
+  return known.filter((each) => each && (!text || (text.length > 1 && each[1].toLowerCase().includes(text.toLowerCase())))).map((each) => made(...each));
+}
+
+/** Show what can be done; if `isNothing` was found, a new page first. */
+function showActions(isNothing = false) {
   const text = query();
-  if (!text) return fill("actions");
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
-  fill(
-    "actions",
-    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`),
-    ...("answers" in here ? [made(`Answer “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}#answer`, { answer: "" })] : []),
-    made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { exact: "" }),
-    ...(here.edit && name && !named ? [made(`Create page “${text}”`, here.edit.replace("NAME", name))] : []),
-  );
+  const found = `${SEARCH}?${asQuery()}`;
+  const actions = text ? [
+    made("fas fa-search", `All results for “${text}”`, { url: found }),
+    ...("answers" in here ? [made("far fa-comment", `Answer “${text}”`, { url: `${found}#answer`, key: "Alt ↵", answer: "" })] : []),
+    made("fas fa-quote-right", `Exact words: “${text}”`, { url: text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, key: "⇧ ↵", exact: "" }),
+    ...(here.newPage && name && !named ? [made("far fa-file", `Create page “${text}”`, { url: here.newPage.replace("NAME", name) })] : []),
+  ] : [];
+  fill("actions", ...group("Actions", [...(isNothing ? actions.reverse() : actions), ...(isNarrowed() ? [] : commands(text))]));
 }
 
 /** Return whether the page has a search field of its own, which the wiki's key "/" goes to. */
@@ -101,12 +123,9 @@ function activate(option, { isMoved = false } = {}) {
     active.scrollIntoView({ block: "nearest" });
     field.setAttribute("aria-activedescendant", active.id);
   } else field.removeAttribute("aria-activedescendant");
-  dialog.querySelector("[data-key=ctrl-enter]").textContent = isAsking() ? "answer" : "in a new tab";
-  dialog.querySelector("[data-key=tab]").textContent = isToRead() ? "to the answer" : "only this folder or tag";
+  if (isPreviewing) previewSoon(pane, active);
+  dialog.querySelector("[data-key=tab]").textContent = isToRead() ? "to the answer" : "this folder only";
 }
-
-/** Return whether Ctrl+Enter asks for an answer: until somebody moves to an option. */
-const isAsking = () => "answers" in here && !isChosen && query() !== "";
 
 /** Return whether Tab goes to the answer of the model. */
 const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
@@ -115,7 +134,7 @@ const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
 function answer() {
   const token = document.querySelector("meta[name=csrf-token]");
   if (!writer || !token) return follow(options.querySelector("[data-answer]"));
-  const url = `${SEARCH}/answer?${new URLSearchParams({ q: query(), ...scope })}`;
+  const url = `${SEARCH}/answer?${asQuery()}`;
   if (url === answered && writer.isThere()) return;
   answered = url;
   const form = new FormData();
@@ -125,44 +144,55 @@ function answer() {
   settle();
 }
 
-/** Number the options, and keep the one that somebody moved to, with its preview; else the first is active. */
+/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and none if nothing does. */
 function settle() {
   const shown = all();
   for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
-  const chosen = isChosen ? active : null;
-  const isSame = (each) => each.href === chosen.href && (each.href || each.textContent === chosen.textContent);
-  const kept = chosen && (shown.includes(chosen) ? chosen : shown.find(isSame));
-  activate(kept || shown[0], { isMoved: Boolean(kept) });
-  if (kept && chosen.querySelector(".semantic-whole:not([hidden])")) preview(kept, true);
+  const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
+  const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
+  const isNothing = Boolean(parts.nearest.childElementCount);
+  const named = shown.find((each) => parts.names.contains(each) && each.querySelector("b"));
+  activate(kept || (isNothing ? null : named ?? shown[0]), { isMoved: Boolean(kept) });
 }
 
 /** Load a part; what is shown stays until then. */
 async function load(name, parameters) {
   asked[name]?.abort();
   const mine = (asked[name] = new AbortController());
-  const wanted = new URLSearchParams({ part: name, q: query(), ...scope, ...parameters });
   try {
-    const part = await fetchPart(`${SEARCH}/palette?${wanted}`, { signal: mine.signal });
+    const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal: mine.signal });
     if (mine.signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
-    const isNamed = name === "passages" && content.dataset.summary && parts.names.querySelector("[role=option]");
-    fill(name, ...(isNamed ? [] : content.children)); // what is only near is of no use next to a name that fits
-    showActions();
+    const nearest = content.querySelector(".semantic-palette-nearest");
+    nearest?.remove();
+    fill(name, ...content.children);
+    if (name === "passages") {
+      const isNothing = nearest && !parts.names.querySelector("[role=option]"); // what is only near is of no use next to a name that fits
+      status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
+      const count = nearest?.querySelectorAll("[role=option]").length;
+      if (isNothing) nearest.hidden = true;
+      fill("nearest", ...(isNothing && count ? [made("fas fa-chevron-down", `Show the ${count} nearest passages`, { reveal: "" }), nearest] : []));
+    }
+    showActions(Boolean(parts.nearest.childElementCount));
     settle();
-    if (name === "passages") status.textContent = isNamed ? "" : content.dataset.summary;
   } catch (error) {
     if (error.name === "AbortError") return;
     status.textContent = "The wiki cannot be reached, or you are logged out.";
   }
 }
 
-function search() {
+function stop() {
   clearTimeout(waiting);
   clearTimeout(settling);
   writer?.clear();
+}
+
+function search() {
+  stop();
   showRecent();
   showActions();
+  fill("nearest");
   load("names");
   if (!query()) {
     asked.passages?.abort();
@@ -192,73 +222,63 @@ function narrowBy({ folder, tag } = {}) {
   return true;
 }
 
-function open(text = "") {
-  if (dialog.open) return field.select();
-  field.value = text;
-  dialog.showModal();
-  narrow({});
-  field.focus();
+/** Open the palette with a text, or with the last one. */
+function open(text = field.value) {
+  if (!dialog.open) {
+    field.value = text;
+    dialog.showModal();
+    narrow({});
+    field.focus();
+  }
+  field.select();
 }
 
 function follow(option, { isNewTab = false } = {}) {
   if (!option) return;
-  if (option.dataset.fill !== undefined) {
-    field.value = option.dataset.fill;
+  const { fill: text, tag, copy, reveal } = option.dataset;
+  if (text !== undefined) {
+    field.value = text;
     isChosen = false;
     return search();
   }
-  if (option.dataset.tag) return narrowBy(option.dataset);
+  if (tag) return narrowBy(option.dataset);
+  if (copy) return copyText(copy, dialog).then(() => "Copied", () => `Copy this: ${copy}`).then((said) => (status.textContent = said));
+  if (reveal !== undefined) {
+    option.nextElementSibling.hidden = false;
+    option.remove();
+    return settle();
+  }
   rememberSearch();
   if (isNewTab) return void window.open(option.href, "_blank", "noopener");
   dialog.close();
   location.assign(option.href);
 }
 
-/** Show the whole passage of an option or the beginning of its page, or only its excerpt again. */
-function preview(option, isShown) {
-  if (isShown && option?.dataset.preview) loadPreview(option);
-  const more = option?.querySelector(".semantic-whole");
-  if (!more || more.hidden === !isShown) return false;
-  more.hidden = !isShown;
-  const excerpt = option.querySelector(".semantic-excerpt");
-  if (excerpt) excerpt.hidden = isShown;
-  option.scrollIntoView({ block: "nearest" });
+/** Show the page of the active option beside the options, or hide it; return whether that changes anything. */
+function showPreview(isShown) {
+  if (isShown === isPreviewing || (isShown && !active?.dataset.preview)) return false;
+  isPreviewing = isShown;
+  isChosen ||= active !== null;
+  preview(pane, isShown ? active : null);
   return true;
-}
-
-/** Give an option the text of its page or section. */
-async function loadPreview(option) {
-  const more = element("span", { className: "semantic-whole", textContent: "…", hidden: true });
-  option.append(more);
-  const source = option.dataset.preview;
-  delete option.dataset.preview;
-  const { content } = await fetchPart(source).catch(() => ({ content: document.createDocumentFragment() }));
-  const anchor = new URL(source, location.href).searchParams.get("anchor");
-  const heading = anchor && content.getElementById(anchor);
-  content.getElementById("frontmatter")?.remove();
-  const blocks = [...content.querySelectorAll(BLOCKS)].filter((each) => !each.parentElement?.closest(BLOCKS));
-  const own = blocks.slice(heading ? blocks.indexOf(heading) + 1 : 1); // the first is the title
-  const texts = own.map((each) => (each.matches("pre") ? each.textContent : each.textContent.replace(/\s+/g, " ")).trim());
-  more.textContent = texts.filter(Boolean).join("\n").slice(0, PREVIEW) || "Nothing to show.";
-  option.scrollIntoView({ block: "nearest" });
 }
 
 dialog.addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229) return; // an input method is active
-  if (place?.contains(event.target) || (event.key === "Enter" && event.target.matches("button"))) return; // they have keys of their own
+  if (place?.contains(event.target) || pane.contains(event.target) || (event.key === "Enter" && event.target.matches("button"))) return; // they have keys of their own
   const shown = all();
   const at = shown.indexOf(active);
   const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step && !event.altKey) activate(shown[(at + step + shown.length) % shown.length], { isMoved: true });
+  if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length), { isMoved: true });
   else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-exact]"));
-  else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isAsking()) answer();
+  else if (event.key === "Enter" && event.altKey) return query() && "answers" in here ? (event.preventDefault(), answer()) : undefined;
   else if (event.key === "Enter") follow(active, { isNewTab: event.ctrlKey || event.metaKey });
-  else if (event.key === "ArrowRight" && isAtEnd && preview(active, true)) isChosen = true;
-  else if (event.key === "ArrowLeft" && preview(active, false)) isChosen = true;
+  else if (event.key === "ArrowRight" && isAtEnd && showPreview(true)) isChosen = true;
+  else if (event.key === "ArrowLeft" && showPreview(false)) isChosen = true;
   else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
-  else if (event.key === "Escape" && preview(active, false)) isChosen = true;
+  else if (event.key === "Escape" && showPreview(false)) isChosen = true;
   else return;
   event.preventDefault();
 });
@@ -271,7 +291,7 @@ field.addEventListener("input", () => {
 options.addEventListener("click", (event) => {
   const option = event.target.closest("[role=option]");
   if (!option) return;
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return rememberSearch();
+  if (!isPlainClick(event)) return rememberSearch();
   event.preventDefault();
   follow(option);
 });
@@ -279,18 +299,19 @@ options.addEventListener("click", (event) => {
 dialog.addEventListener("click", (event) => {
   if (event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
 });
-place?.addEventListener("click", (event) => {
-  if (event.target.closest("a") && !event.ctrlKey && !event.metaKey && !event.shiftKey) dialog.close();
-});
+for (const each of [place, pane]) {
+  each?.addEventListener("click", (event) => {
+    if (event.target.closest("a") && isPlainClick(event)) dialog.close();
+  });
+}
 chip.addEventListener("click", () => {
   narrow({});
   field.focus();
 });
 dialog.addEventListener("close", () => {
   for (const request of Object.values(asked)) request.abort();
-  clearTimeout(waiting);
-  clearTimeout(settling);
-  writer?.clear();
+  stop();
+  showPreview(false);
 });
 
 window.addEventListener("keydown", (event) => {
@@ -306,13 +327,14 @@ window.addEventListener("keydown", (event) => {
 const barField = document.querySelector(".top-search input[name=query]");
 barField?.addEventListener("pointerdown", (event) => {
   event.preventDefault();
-  open(barField.value);
+  open(barField.value || undefined);
 });
 barField?.addEventListener("input", () => {
   const text = barField.value;
   barField.value = "";
   open(text);
+  field.setSelectionRange(text.length, text.length);
 });
 barField?.setAttribute("aria-haspopup", "dialog");
 
-if (here.title) remember("pages", { title: here.title, url: location.pathname }, (each) => each.url);
+if (here.title) remember("pages", { title: here.title, url: location.pathname, path: here.path }, (each) => each.url);

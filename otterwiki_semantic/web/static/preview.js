@@ -1,9 +1,8 @@
-// A preview of the page beside the results, at the passage that is pointed at or chosen; only in wide windows.
-import { fetchPart } from "./parts.js";
+// A preview of the page beside the results, at the passage that is pointed at or chosen.
+import { element, fetchPart } from "./parts.js";
 
 const POINTED_MS = 150, PAGES = 20;
-const isWide = window.matchMedia("(min-width: 1200px)");
-const pages = new Map(); // what was loaded, by URL; last the most recent
+const pages = new Map(); // what was loaded, by URL
 let wanted = 0; // a timer
 let shown = null; // the passage that is shown
 
@@ -11,14 +10,14 @@ let shown = null; // the passage that is shown
 export async function preview(pane, passage) {
   clearTimeout(wanted);
   shown = passage;
-  pane.hidden = !passage?.dataset.preview || !isWide.matches; // its place is kept from the beginning
+  if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading …" }));
+  pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
   if (pane.hidden) return;
   const source = passage.dataset.preview;
   const content = pages.get(source) ?? (await loaded(source));
   if (shown !== passage) return; // another one was chosen meanwhile
-  pages.delete(source);
+  if (pages.size > PAGES) pages.clear();
   pages.set(source, content);
-  if (pages.size > PAGES) pages.delete(pages.keys().next().value);
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
 }
@@ -46,7 +45,7 @@ export function tidy(content) {
 function show(pane, passage) {
   const [anchor, directive = ""] = new URL(passage.href).hash.slice(1).split(":~:text=");
   const ends = directive.split(",").map(decodeURIComponent); // a long sentence or a row is named by its ends
-  const heading = anchor && pane.querySelector(`#${CSS.escape(`preview-${decodeURIComponent(anchor)}`)}`);
+  const heading = anchor && pane.querySelector(`[id="${CSS.escape("preview-" + decodeURIComponent(anchor))}"]`);
   const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || follows(heading, each));
   const block = directive && blocks.find((each) => ends.every((end) => each.textContent.replace(/\s+/g, " ").includes(end)));
   if (block) block.classList.add("semantic-best");

@@ -9,7 +9,7 @@ async function load() {
   const { text, isOk } = await fetchPart(places[0].dataset.source);
   if (!isOk || !text.startsWith("<details")) return; // no related pages, or an error page of a proxy
   for (const place of places) {
-    place.innerHTML = place.matches(".d-xl-none") ? text.replaceAll("-wide", "-narrow") : text; // ids are for one place
+    place.innerHTML = text;
     copying(place);
   }
 }

@@ -3,15 +3,16 @@ import { fetchPart } from "./parts.js";
 import { preview, previewSoon, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
-const KEPT = ["category", "tag", "path", "sort", "why", "corrections"];
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
 const status = document.getElementById("semantic-status"); // visible
 const said = document.getElementById("semantic-said"); // for screen readers: only what stays
 const results = document.getElementById("semantic-results");
+const controls = document.getElementById("semantic-controls");
 const pane = document.getElementById("semantic-preview");
+const isWide = window.matchMedia("(min-width: 1200px)");
 const SEARCH = new URL(form.getAttribute("action"), location.href);
-let shown = results.innerHTML.trim(); // the results in the page, as the wiki rendered them
+let shown = ""; // the results in the page, as the wiki rendered them
 let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
 let asked = null; // aborts the request in progress
@@ -46,15 +47,19 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     if (status === 403) return location.reload();
     if (mine.signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
-    if (summary === undefined) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
+    const menus = content.querySelector("[data-controls]");
+    if (!menus) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
     if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
       const isRead = results.contains(document.activeElement);
-      results.replaceChildren(content);
+      const used = controls.contains(document.activeElement) ? document.activeElement.name : null;
+      controls.replaceChildren(...menus.childNodes);
+      results.replaceChildren(content.firstElementChild);
       shown = text;
       choose(null);
-      if (pane.hidden || !passages().length) preview(pane, passages()[0]);
-      else previewSoon(pane, passages()[0]);
+      if (pane.hidden || !passages().length) preview(pane, first());
+      else previewSoon(pane, first());
       if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
+      if (used !== null) (controls.querySelector(`[name="${used}"]`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
@@ -101,17 +106,6 @@ function enter(url, isUnfinished) {
   } else if (!isUnfinished) isDraft = false;
 }
 
-/** Fill the form from a URL. */
-function fill(url) {
-  field.value = url.searchParams.get("q") ?? "";
-  const mode = url.searchParams.get("mode") ?? "hybrid";
-  for (const input of form.querySelectorAll("input[name=mode]")) input.checked = input.value === mode;
-  for (const input of form.querySelectorAll("input[type=hidden]")) input.remove();
-  for (const [name, value] of url.searchParams) {
-    if (KEPT.includes(name)) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
-  }
-}
-
 function go(url) {
   stopTimers();
   enter(url, false);
@@ -135,20 +129,15 @@ form.addEventListener("submit", (event) => {
   go(formUrl());
 });
 
-form.addEventListener("change", (event) => {
-  if (event.target.name === "mode") go(formUrl());
-});
+controls.addEventListener("change", () => go(formUrl()));
 
 results.addEventListener("click", async (event) => {
-  const link = event.target.closest("a.semantic-chip, a.semantic-switch, a.semantic-more");
+  const link = event.target.closest("a.semantic-more");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const url = new URL(link.href);
   const before = passages().length;
-  fill(url);
-  await go(url);
-  const next = link.matches(".semantic-more") ? passages()[before] : results.querySelector(`a[data-chip="${CSS.escape(link.dataset.chip)}"]`);
-  (next ?? results.querySelector("a.semantic-chip") ?? field).focus({ preventScroll: true });
+  await go(new URL(link.href));
+  (passages()[before] ?? field).focus({ preventScroll: true });
 });
 
 results.addEventListener("toggle", async ({ target }) => {
@@ -167,13 +156,16 @@ window.addEventListener("popstate", () => {
   if (normalized(url) === normalized(new URL(current))) return; // only the fragment differs
   stopTimers();
   isDraft = false;
-  fill(url);
+  field.value = url.searchParams.get("q") ?? "";
   show(url);
 });
 
 function passages() {
   return [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
 }
+
+/** Return the passage to preview; none in a narrow window. */
+const first = () => (isWide.matches ? passages()[0] : null);
 
 /** Mark a passage as the one that Enter opens. */
 function choose(link) {
@@ -184,7 +176,7 @@ function choose(link) {
   link.classList.add("semantic-chosen");
   link.scrollIntoView({ block: "nearest" });
   field.setAttribute("aria-activedescendant", link.id);
-  preview(pane, link);
+  if (isWide.matches) preview(pane, link);
 }
 
 /** Move from passage to passage: with the focus where it is among them, else without it. */
@@ -209,9 +201,9 @@ document.getElementById("semantic-search").addEventListener("keydown", (event) =
 for (const kind of ["pointerover", "focusin"]) {
   results.addEventListener(kind, (event) => {
     const link = event.target.closest("a.semantic-passage[href]");
-    if (link && event.pointerType !== "touch") previewSoon(pane, link);
+    if (link && isWide.matches && event.pointerType !== "touch") previewSoon(pane, link);
   });
 }
 
-preview(pane, passages()[0]);
+preview(pane, first());
 if (isPassing()) poll(new URL(location.href));

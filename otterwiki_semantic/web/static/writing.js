@@ -56,9 +56,9 @@ function show({ mentions, pages, duplicates = [] }) {
   const list = (found) => found.map((page) => entry(page, "", "Insert link", () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
-    ...group("Already there?", list(duplicates.filter(isLinkable))),
-    ...group("Named here", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
-    ...group("About the same", list(near)),
+    ...group("Similar pages", list(duplicates.filter(isLinkable))),
+    ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
+    ...group("Related pages", list(near)),
   );
   place();
   const number = panel.querySelectorAll("li").length;
@@ -73,8 +73,8 @@ async function ask() {
   asked?.abort();
   const mine = (asked = new AbortController());
   const { doc, selection } = editor().state;
-  const text = doc.toString();
-  const body = JSON.stringify({ text, path, cursor: [...text.slice(0, selection.main.head)].length });
+  const text = doc.toString().trim() ? doc.toString() : `# ${path.split("/").pop().replace(/[-_]/g, " ")}`; // a new page has only its name
+  const body = JSON.stringify({ text, path, cursor: Math.min([...text].length, [...text.slice(0, selection.main.head)].length) });
   try {
     const headers = { "Content-Type": "application/json" };
     const reply = await fetch(source, { method: "POST", headers, body, signal: mine.signal, redirect: "error" });
@@ -92,7 +92,7 @@ function later() {
 function start() {
   if (!editor()) return;
   document.addEventListener("cm6change", later);
-  later();
+  ask();
 }
 
 if (editor()) start();

@@ -94,7 +94,7 @@ def test_a_page_that_keeps_the_renderer_busy_is_shown_as_text(wiki: LiveWiki, pa
     with takes(wiki, at_most=0.5):  # it is known now; rendering is ended after a second
         again = wiki.request("GET", f"{PREVIEW}?path={page}")
     assert first.text == again.text
-    assert "The wiki cannot render this quickly." in first.text
+    assert "This takes too long to render." in first.text
     assert "<pre>The quokka." in first.text
     assert "<mark>marked</mark>" in wiki.request("GET", f"{PREVIEW}?path=shown").text
 
@@ -105,7 +105,7 @@ def test_one_thread_waits_for_the_renderer_and_the_others_return_to_the_wiki(wik
     def taken(first: int) -> float:
         start = time.monotonic()
         reply = wiki.request("GET", f"/-/semantic-search/passage?path=rows&lines={first}-3")
-        assert "It is shown as it is written." in reply.text
+        assert "Its source is shown instead." in reply.text
         return time.monotonic() - start
 
     assert wiki.request("GET", f"{PREVIEW}?path=shown").status == 200, "the processes have started"

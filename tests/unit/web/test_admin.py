@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from otterwiki_semantic.core.records import SearchHour
 from otterwiki_semantic.web.pages.admin import latency_chart
 
@@ -8,7 +10,13 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     assert latency_chart([]) is None
     hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
     chart = latency_chart(hours)
-    assert chart == {"bars": list(zip((0, 24, 72), hours, strict=True)), "width": 73, "top_ms": 200, "top_unanswered": 10}
+    assert chart == {
+        "bars": list(zip((0, 24, 72), hours, strict=True)),
+        "width": 73,
+        "end": datetime(2026, 1, 4, 1, tzinfo=UTC).timestamp(),
+        "top_ms": 200,
+        "top_unanswered": 10,
+    }
     single = latency_chart(hours[:1])
     assert single
     assert (single["width"], single["top_ms"]) == (24, 50)

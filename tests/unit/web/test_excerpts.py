@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -9,6 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
+
+
+def spans(*asked: Any) -> list[Span]:
+    """Return the spans of all lines of an excerpt."""
+    return [span for line in excerpt(*asked) for span in line.spans]
+
 
 LONG = " ".join(f"word{number}" for number in range(200))
 
@@ -25,18 +32,19 @@ def passages(draw: st.DrawFn) -> tuple[str, int, list[tuple[int, int]]]:
 @given(passages())
 def test_an_excerpt_is_a_part_of_the_text_with_the_matches_in_it(passage: tuple[str, int, list[tuple[int, int]]]) -> None:
     text, start, highlights = passage
-    pieces = excerpt(text, start, highlights)
+    pieces = spans(text, start, highlights)
     shown = "".join(piece.text for piece in pieces).removeprefix("… ").removesuffix(" …")
-    assert "".join(shown.replace(" · ", "").split()) in "".join(text[start:].split())
-    matches = ["".join(piece.text.replace(" · ", "").split()) for piece in pieces if piece.is_match]
-    assert set(matches) <= {"".join(text[begin:end].split()) for begin, end in highlights}
+    plain = str.maketrans("", "", "-|:, \n\t")
+    assert shown.replace(" · ", "").translate(plain) in text[start:].translate(plain)
+    matches = "".join(piece.text for piece in pieces if piece.is_match).translate(plain)
+    assert matches in "".join(text[begin:end] for begin, end in highlights).translate(plain)
     assert len(shown.replace(" · ", "")) <= 360
 
 
 def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
     wanted = [LONG.index(f"word{number}") for number in (5, 120, 121, 122)]
     highlights = [(place, place + 6) for place in wanted]
-    pieces = excerpt(LONG, 0, highlights)
+    pieces = spans(LONG, 0, highlights)
     assert [piece.text for piece in pieces if piece.is_match] == ["word12"[:6] for _ in range(3)]
     assert pieces[0] == Span("… ")
     assert pieces[-1].text.endswith(" …")
@@ -44,26 +52,26 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
 
 
 def test_a_short_passage_is_shown_whole() -> None:
-    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Span("One. · Two."),)
+    assert "".join(span.text for span in spans("[Title] One.\n\nTwo.", 8, [])) == "One. · Two."
 
 
 @pytest.mark.parametrize("best", [(0, 40), (300, 420), (1_000, 1_060)])
 def test_an_excerpt_without_matches_shows_the_best_sentence(best: tuple[int, int]) -> None:
-    pieces = excerpt(LONG, 0, [], best)
+    pieces = spans(LONG, 0, [], best)
     assert [piece.text for piece in pieces if piece.is_near] == [LONG[slice(*best)]]
     assert not any(piece.is_match for piece in pieces)
 
 
 def test_an_excerpt_with_matches_marks_only_these() -> None:
     place = LONG.index("word9 ")
-    pieces = excerpt(LONG, 0, [(place, place + 5)], (place - 6, place + 20))
+    pieces = spans(LONG, 0, [(place, place + 5)], (place - 6, place + 20))
     assert [piece.text for piece in pieces if piece.is_match] == ["word9"]
     assert not any(piece.is_near for piece in pieces)
 
 
 def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere() -> None:
     place = LONG.index("word9 ")
-    pieces = excerpt(LONG, 0, [(place, place + 5)], (600, 700))
+    pieces = spans(LONG, 0, [(place, place + 5)], (600, 700))
     assert [piece.text for piece in pieces if piece.is_near] == [LONG[600:700]]
 
 
@@ -120,6 +128,23 @@ def test_a_fragment_is_around_the_first_match(text: str, start: int, highlights:
 )
 def test_a_match_in_a_text_without_spaces_is_shown(text: str, needle: str) -> None:
     place = text.index(needle)
-    pieces = excerpt(text, 0, [(place, place + len(needle))])
+    pieces = spans(text, 0, [(place, place + len(needle))])
     assert [piece.text for piece in pieces if piece.is_match] == [needle]
     assert len("".join(piece.text for piece in pieces)) > 200
+
+
+def test_lists_rows_and_code_are_shown_as_such() -> None:
+    text = "Kept:\n\n- nights\n2. weeks\n\nkind | kept | where\nnightly | 14 | here\nweekly | 8 | there\n\nset a\nset b"
+    lines = [(line.kind, line.marker, "".join(span.text for span in line.spans)) for line in excerpt(text, 0, [])]
+    assert lines == [
+        ("text", "", "Kept:"),
+        ("item", "•", "nights"),
+        ("item", "2.", "weeks"),
+        ("text", "", "nightly: 14, here · weekly: 8, there"),
+        ("code", "", "set a"),
+        ("code", "", "set b"),
+    ]
+
+
+def test_the_best_sentence_is_not_marked_if_the_title_matches() -> None:
+    assert not any(span.is_near for span in spans("[Boiler] It fails.", 9, [(1, 7)], (9, 18)))

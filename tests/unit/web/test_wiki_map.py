@@ -6,6 +6,7 @@ import math
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from otterwiki_semantic.core.records import MapPoint
 from otterwiki_semantic.web.pages.wiki_map import Group, grouped, nearest, table
@@ -46,3 +47,9 @@ def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> No
         ("no folder", "none", 2),
     ]
     assert grouped(points[-1:], "category") == [Group("x", 1, [points[-1]])]
+
+
+def test_a_group_near_in_meaning_is_named_after_the_page_nearest_to_its_centre() -> None:
+    points = [structs.replace(point(at, x, 0.5), cluster="words of titles") for at, x in enumerate((0.0, 0.4, 1.0))]
+    (group,) = grouped(points, "cluster")
+    assert group.name == "Page 1"

@@ -1,0 +1,56 @@
+"""The menus of filters, and why a passage has its place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
+from otterwiki_semantic.web.pages.results import filter_menus, reasons
+from tests.support.hits import make_hit
+
+INDEX = Freshness("commit", "commit", 0)
+
+
+def answer(*days: int, **facets: dict[str, int]) -> Answer:
+    """Return an answer with pages that were changed some days ago."""
+    today = datetime.now(UTC)
+    hits = tuple(
+        make_hit(path=f"p{number}", updated=(today - timedelta(days=age)).isoformat()) for number, age in enumerate(days)
+    )
+    found = Facets(**{"category": {}, "tag": {}, "path": {}, **facets})
+    total = TotalHits(len(hits), "eq")
+    return Answer(query="q", total=len(hits), total_hits=total, confident=True, index=INDEX, results=hits, facets=found)
+
+
+def test_a_filter_is_offered_only_if_it_narrows() -> None:
+    menus = filter_menus(answer(0, 0, 0, path={"all/": 3, "some/": 1}, tag={"none": 0}), [])
+    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [("path", ["Any folder", "some/ (1)"])]
+
+
+def test_an_age_is_offered_if_some_pages_are_older() -> None:
+    (menu,) = filter_menus(answer(1, 20, 400), [])
+    assert (menu.name, [choice.text for choice in menu.choices]) == (
+        "updated_since",
+        ["Any time", "Past week", "Past month", "Past year"],
+    )
+    assert filter_menus(answer(400, 500), []) == []
+
+
+def test_chosen_filters_stay_and_another_tag_can_be_added() -> None:
+    chosen = [("tag", "a"), ("updated_since", "2020-01-01")]
+    menus = filter_menus(answer(0, 0, tag={"a": 2, "b": 1}), chosen)
+    assert [(menu.name, [choice.value for choice in menu.choices if choice.is_chosen]) for menu in menus] == [
+        ("tag", ["a"]),
+        ("tag", []),
+        ("updated_since", ["2020-01-01"]),
+    ]
+    assert [menu.name for menu in filter_menus(None, chosen)] == ["tag", "updated_since"]
+
+
+def test_reasons_are_words() -> None:
+    why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
+    assert reasons(make_hit(explain=why)) == (
+        "the title or a heading has the words",
+        "the passage has most of the words",
+        "2nd nearest in meaning",
+    )
