@@ -48,7 +48,7 @@ docs: $(VENV)/.for-test ## Write the tables of parameters into docs/ (1 s)
 site: $(VENV)/.for-site ## Write the documentation as a site into .site/html; dead links fail (10 s)
 	@rm -rf .site && mkdir -p .site/pages
 	@git ls-files README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs docker docker-compose.yml tools/build_model.py '*provenance.json' | xargs cp --parents -t .site/pages
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "look at it: $(PYTHON) -m http.server -d .site/html"
 
 ##@ Prove more
