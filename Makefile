@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast screenshots test-chroma test-models lint format docs bench bench-deps chaos model clean
+.PHONY: help run test test-fast screenshots test-chroma test-models lint format docs site bench bench-deps chaos model clean
 
 help: ## Show what there is to make
 	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
@@ -45,6 +45,12 @@ format: $(VENV)/.for-lint ## Sort imports and format the code (1 s)
 docs: $(VENV)/.for-test ## Write the tables of parameters into docs/ (1 s)
 	@$(BIN)/python -m tools.reference_tables
 
+site: $(VENV)/.for-site ## Write the documentation as a site into .site/html; dead links fail (10 s)
+	@rm -rf .site && mkdir -p .site/pages
+	@git ls-files README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs docker docker-compose.yml tools/build_model.py '*provenance.json' | xargs cp --parents -t .site/pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "look at it: $(PYTHON) -m http.server -d .site/html"
+
 ##@ Prove more
 
 screenshots: $(VENV)/.for-test ## Take the pictures in docs/images again, in Chromium (5 min)
@@ -78,4 +84,4 @@ model: ## Build the bundled model again from the official weights (installs PyTo
 	$(VENV)-model/bin/python tools/build_model.py
 
 clean: ## Remove what was made here, the demo's wiki included
-	rm -rf $(VENV) $(VENV)-model $(VENV)-bench .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-model $(VENV)-bench .demo .bench .site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
