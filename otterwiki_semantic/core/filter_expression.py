@@ -53,7 +53,7 @@ class PageType(Choice):
     IMAGE = "image"
 
 
-class Place(Choice):
+class Scope(Choice):
     """Pages alone, or attached files alone."""
 
     PAGES = "pages"
@@ -66,12 +66,12 @@ FIELDS: Mapping[str, object] = MappingProxyType(
         "tag": FoldedText,
         "path": Text,
         "type": PageType,
-        "in": Place,
+        "in": Scope,
         "updated_since": Timestamp,
         "updated_before": Timestamp,
     }
 )
-"""What a condition may be about: the parameters of the same names (`in` is `place`), and the types of their values."""
+"""What a condition may be about: the parameters of the same names (`in` is `scope`), and the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)

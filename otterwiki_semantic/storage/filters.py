@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from otterwiki_semantic.content.analysis import fold
-from otterwiki_semantic.core.filter_expression import AllOf, AnyOf, Expression, Not, PageType, Place, parse_filter
+from otterwiki_semantic.core.filter_expression import AllOf, AnyOf, Expression, Not, PageType, Scope, parse_filter
 from otterwiki_semantic.core.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
@@ -53,7 +53,7 @@ def page_filter(filters: Filters) -> Filter:
         ("category", filters.category),
         ("path", filters.path),
         ("type", filters.type),
-        ("in", filters.place),
+        ("in", filters.scope),
         ("updated_since", filters.updated_since),
         ("updated_before", filters.updated_before),
     ]
@@ -86,7 +86,7 @@ def _condition(field: str, value: str | int) -> Condition:
     """Return the condition that a page has a value of a field."""
     if not isinstance(value, str):
         return f"pages.updated {_COMPARISONS[field]} ?", (value,)
-    if value in {PageType.PAGE, Place.PAGES} and field in {"type", "in"}:
+    if value in {PageType.PAGE, Scope.PAGES} and field in {"type", "in"}:
         return "pages.path NOT IN (SELECT path FROM files)", ()
     if field == "in":
         return "pages.path IN (SELECT path FROM files)", ()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.filter_expression import FilterText, PageType, Place
+from otterwiki_semantic.core.filter_expression import FilterText, PageType, Scope
 from otterwiki_semantic.core.parameter_parsing import (
     Choice,
     FoldedText,
@@ -126,7 +126,7 @@ class Filters(Request, frozen=True, rename={"tags": "tag"}):
     """Only pages whose path starts with this, such as `garden/`."""
     type: PageType | None = None
     """Only pages, or only attached files of this kind."""
-    place: Place | None = None
+    scope: Scope | None = None
     """Only pages, or only attached files."""
     updated_since: Timestamp | None = None
     """Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default)."""

@@ -30,7 +30,7 @@ def test_a_result_links_to_the_file_as_the_wiki_serves_it(wiki: LiveWiki) -> Non
 
 
 def test_a_file_is_found_and_read_over_the_api(wiki: LiveWiki) -> None:
-    (listed,) = wiki.api("GET", "/semantic-search/pages", place="attachments").json["pages"]
+    (listed,) = wiki.api("GET", "/semantic-search/pages", scope="attachments").json["pages"]
     assert (listed["path"], listed["kind"], listed["url"]) == ("house/Contract.pdf", "pdf", "/house/Contract.pdf")
     page = wiki.api("GET", "/semantic-search/pages/house/Contract.pdf", section="page 2").json
     assert page["content"].split("\n\n")[1:] == ["# Termination", "The notice period of the lease is three months.\n"]

@@ -19,7 +19,10 @@ PAGES: dict[str, str | bytes] = {
     "menu.md": "# Menu\n\nThe wiki's menu leads here.\n",
 }
 _TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
-_FORM = re.compile(r'<form action="(/-/semantic-search/health/dismiss)" method="post">(.*?)</form>', re.DOTALL)
+_FORM = re.compile(
+    r'<form(?: id="([\w-]+)")? action="(/-/semantic-search/health/dismiss)" method="post">(.*?)</form>', re.DOTALL
+)
+_DISMISS = re.compile(r'form="dismiss-orphan" name="only" value="(\w+)"')
 _FIELD = re.compile(r'name="(\w+)" value="([^"]*)"')
 
 
@@ -115,16 +118,14 @@ def test_the_page_lists_findings_and_dismisses_them_by_forms(wiki: LiveWiki, peo
     assert "Alone &amp; odd" in shown
     assert "&lt;b&gt;bold" in shown
     assert "<b>bold" not in shown
-    forms = {}
-    for action, inner in _FORM.findall(shown):
-        fields = dict(_FIELD.findall(inner))
-        forms[fields["section"]] = action, fields
-    action, fields = forms["orphan"]
-    after = people["admin"].post(wiki.url + action, data=fields)
+    forms = {name: (action, dict(_FIELD.findall(inner))) for name, action, inner in _FORM.findall(shown)}
+    action, fields = forms["dismiss-orphan"]
+    (orphan,) = _DISMISS.findall(shown)
+    after = people["admin"].post(wiki.url + action, data={**fields, "only": orphan})
     assert after.url == f"{wiki.url}{PAGE}#orphan"
-    assert "Pages that nobody links to" not in after.text
+    assert _DISMISS.findall(after.text) == []
     all_shown = people["admin"].get(wiki.url + PAGE, params={"dismissed": "true"}).text
-    restoring = [dict(_FIELD.findall(inner)) for _, inner in _FORM.findall(all_shown)]
+    restoring = [dict(_FIELD.findall(inner)) for _, _, inner in _FORM.findall(all_shown)]
     (again,) = [fields for fields in restoring if fields.get("restore")]
     people["admin"].post(wiki.url + action, data=again)
     assert report(wiki, people["admin"], kind="orphan")["open"] == 1
