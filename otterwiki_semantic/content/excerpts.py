@@ -1,4 +1,4 @@
-"""Excerpts: the part of a passage that shows why it was found."""
+"""Excerpts: the part of a passage that shows why it matches."""
 
 from __future__ import annotations
 

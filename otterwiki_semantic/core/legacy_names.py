@@ -124,7 +124,7 @@ def _origin(name: str) -> str:
 
 
 def _server(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the address of the ChromaDB server if it was requested by name; it was also the earlier plugin's default."""
+    """Return the address of the ChromaDB server if one was requested. A server was also the earlier plugin's default."""
     mode = given.get("CHROMADB_MODE") or ("server" if given.get("CHROMADB_HOST") else "local")
     if mode.lower() != "server" or _keeps_in_faiss(given):
         return {}

@@ -2,7 +2,7 @@
 
 A field's type is a msgspec type with its limits (`Meta`); the string below the field describes it. The REST API, the OpenAPI
 document, the command line and the MCP tools take names, limits, defaults and help from `parameters_of`; `parse_parameters`
-reads values. The `extra` of a type's `Meta` holds what msgspec does not support:
+reads values. The `extra` of a type's `Meta` holds properties that msgspec does not support:
 
 - `read`: converts the sent value; `ValueError` if it is not allowed
 - `allowed`: the end of error messages, if it differs from the schema's

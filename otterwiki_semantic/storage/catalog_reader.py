@@ -77,8 +77,8 @@ class CatalogReader:
     def page_names(self) -> PageNames:
         """Return the names of the pages, as of the calling thread's state or an earlier one.
 
-        Page names only weight results, and reading them takes longer the more pages there are. While pages keep changing, they
-        are read again once they are twenty times as old as reading takes. In a small wiki they are always current.
+        Page names only weight results, and reading them takes longer the more pages there are. While pages change continuously,
+        names are read again once they are twenty times as old as reading takes. In a small wiki they are always current.
         """
         with self._database.snapshot():
             revision = read_revision(self._database)

@@ -333,7 +333,7 @@ class ExactIndex:
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
         """Return the cosine similarity of each row to a vector, computed from the catalog's vectors.
 
-        Vectors that the catalog no longer has keep their `approximate` similarity, computed here if it is not given.
+        For vectors that the catalog no longer has, return the `approximate` similarity, computed here if it is not given.
         """
         found, vectors = self._stored.find(rows)
         if len(found) < len(rows) and approximate is None:

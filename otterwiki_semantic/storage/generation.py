@@ -140,7 +140,7 @@ class Generation:
     def _nearest_with_disk(
         self, index: ExactIndex, vector: Matrix, count: int, mask: FilterMask | None, wanted: int
     ) -> Nearest | None:
-        """Return the nearest in ChromaDB and among what it lacks, if few; None if ChromaDB fails and all can be read."""
+        """Return the nearest in ChromaDB and, if few, among what it lacks; None if ChromaDB fails and all can be read."""
         lacking = self.catalog.outbox.lacking(READ_FOR_SEARCH + 1)
         nearest = self._nearest_in_chroma(index, vector, mask, wanted, may_lack=True)
         if nearest is None:
@@ -293,7 +293,7 @@ class GenerationStore:
             generation.settings = dict(self._settings)
 
     def set_previous(self, generation: Generation | None) -> None:
-        """Set the replaced generation to keep for a rollback; None keeps none."""
+        """Select the replaced generation to preserve for a rollback, or None."""
         if generation is None:
             self._previous_pointer.unlink(missing_ok=True)
         else:

@@ -152,7 +152,7 @@ class Outbox:
             return missing.rowcount + needless.rowcount
 
     def sample_sent(self, count: int) -> list[StoredVector]:
-        """Return up to `count` random vectors from those the store holds."""
+        """Return up to `count` random vectors that the store holds."""
         sent = "SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?"
         return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id IN ({sent})", count))
 

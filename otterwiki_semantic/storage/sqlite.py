@@ -18,11 +18,11 @@ IN_LIST = "IN (SELECT value FROM json_each(?))"
 
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
-"""Pages of the write-ahead log that are checkpointed at once, and the size it may keep while nothing is written."""
+"""Pages of the write-ahead log per checkpoint, and the maximum size of the log while nothing is written."""
 _FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
-"""Free pages that the file may keep, as a share of all and in addition; and how many are vacuumed at a time, in some 10 ms."""
+"""Maximum free pages in the file, as a share and in addition, and the pages to vacuum at once, in about 10 ms."""
 _PAGE_BYTES = 8192
-"""Five vectors of 384 numbers fill such a page; two of them leave a fifth of SQLite's usual 4096 bytes empty."""
+"""A page of this size holds five vectors of 384 numbers. In SQLite's default of 4096 bytes, two leave a fifth empty."""
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _CORRUPT_READS = (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_READONLY_DBMOVED)
 

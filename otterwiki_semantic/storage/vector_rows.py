@@ -30,25 +30,25 @@ BLOCK = 4_096
 """Rows of a block."""
 _MANY_BLOCKS = 4
 _HELPER = ThreadPoolExecutor(1, "comparing")
-"""Compares one half of many float32 vectors: the speed of a core is limited by how fast they come from memory."""
+"""Compares half of many float32 vectors: a single core is limited by memory bandwidth."""
 _GATHERED_SHARE = 0.25
 """Up to this share of a block's rows is copied for a comparison; above it, the whole block is compared in place."""
 _LARGEST = 127
 _GROUP = 64
-"""Values of which only the largest is looked at first."""
+"""Values per group; only the largest of a group is examined first."""
 _CAST_ROWS = 256
-"""Rows that NumPy converts at a time, so that they stay in the processor's cache."""
+"""Rows that NumPy converts at once, so that they fit in the CPU cache."""
 
 
 ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
-"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
+"""Returns ids and stored vectors by their places in the catalog."""
 
 
 class Block(NamedTuple):
     """Vectors as codes times a scale each; zeros represent a missing vector."""
 
     codes: npt.NDArray[Any]
-    """Whole numbers up to 127 as int8, or the vectors themselves as float32: rows x dimension."""
+    """Integers up to 127 as int8, or the vectors themselves as float32: rows x dimension."""
     scales: Floats
 
     @classmethod
@@ -223,7 +223,7 @@ class StoredRows:
     """The vectors of an index, read from the catalog; zeros for vectors that are no longer there."""
 
     is_exact = True
-    """Whether vectors are as they were stored."""
+    """Whether the format preserves vectors exactly."""
 
     def __init__(self, ids: npt.NDArray[np.uint8], places: npt.NDArray[np.int32], read: ReadVectors) -> None:
         """`ids` (rows x 16) and `places` (one per row) refer to the vectors; the place is 0 without a vector."""

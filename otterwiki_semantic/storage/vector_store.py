@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 400, "ef_construction": 100, "max_neighbors": 24}
-"""With hnswlib's defaults (100, 100, 16) 4 % of the true hundred nearest neighbours are missed in text-like data."""
+"""With hnswlib's defaults (100, 100, 16), 4 % of the true hundred nearest neighbours are missed in text-like data."""
 _WRITTEN_IDS, _LISTED_IDS = 100, 5_000
-"""Ids of one request. ChromaDB takes 5,461, but replaces only some 100 a second, and a server has to answer in time."""
+"""Ids per request. ChromaDB accepts 5,461, but replaces only about 100 a second, and a server must answer in time."""
 
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class StoredVector:
     embedding: Matrix
     document: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """Without a value, a key is None."""
+    """A key without a value is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class CollectionSpec:
     """The properties of a collection, other than its vectors."""
 
     name: str = "otterwiki"
-    """The name by which others open it."""
+    """The name under which other programs open the collection."""
     has_documents: bool = True
-    """Whether it has texts and metadata."""
+    """Whether the collection has texts and metadata."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """The model, as `embedding.model_config` describes it; empty if it is not to be named."""
+    """The model, as described by `embedding.model_config`; empty if it must not be named."""
 
 
 DEFAULT_SPEC = CollectionSpec()
@@ -64,12 +64,12 @@ class VectorStore(ABC):
 
     def __init__(self, place: str, spec: CollectionSpec) -> None:
         self.place = place
-        """Where the database is, for messages."""
+        """The location of the database, for messages."""
         self.spec = spec
         self.max_results = sys.maxsize
-        """How many vectors a request may ask for."""
+        """The most vectors that a request may ask for."""
         self.takes_lists = True
-        """Whether lists may be stored as metadata; ChromaDB before 1.5 takes texts and numbers only."""
+        """Whether metadata may contain lists; ChromaDB before 1.5 accepts only texts and numbers."""
         self._opening = threading.Lock()
         self._is_closed = False
 

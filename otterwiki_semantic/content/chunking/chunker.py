@@ -2,7 +2,7 @@
 
 Sections are grouped by their headings (`grouping`). A group's blocks are split into sentences, items and lines; text that is
 still too long is split between words, and as a last resort between characters (`splitter`). The segments are packed into chunks
-of the target size, keeping blocks whole where possible (`packer`). Chunks of the same section overlap; chunks of different
+of the target size, with blocks left whole where possible (`packer`). Chunks of the same section overlap; chunks of different
 sections do not. A chunk's text begins with the heading path of its main section, and never exceeds the model's window. A
 profile provides the sizes and the heading levels that are boundaries.
 """

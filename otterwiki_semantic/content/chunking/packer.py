@@ -14,7 +14,7 @@ from otterwiki_semantic.core.records import UnitKind
 _MAX_REPEATED = 1 / 3
 """Share of a chunk that a repeated header or announcement may take."""
 _REPEATED = {UnitKind.ROW: UnitKind.HEADER, UnitKind.ITEM: UnitKind.SENTENCE}
-"""What later parts of a block repeat from its beginning: rows a table's header, items a list's announcement."""
+"""What later parts of a block repeat from its beginning: the header of a table, the announcement of a list."""
 
 
 class _ChunkBuilder:

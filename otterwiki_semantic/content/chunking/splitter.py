@@ -1,4 +1,4 @@
-"""Split text into segments: sentences, items and lines, and parts of those too long for a chunk."""
+"""Split text into segments: sentences, items and lines; long ones are split again to fit in a chunk."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def saved_text(text: str) -> str:
 
 
 def count_occurrences(text: str, part: str) -> int:
-    """Count the occurrences of `part`, without overlapping ones; two that overlap each other count as two."""
+    """Count the non-overlapping occurrences of `part`. If the only two occurrences overlap, return 2."""
     count = text.count(part) if part else 0
     return 2 if count == 1 and text.find(part, text.find(part) + 1) >= 0 else count
 

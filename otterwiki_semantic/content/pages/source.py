@@ -82,7 +82,7 @@ def _wiki_target(inner: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Return Markdown with code and comments blanked; those that are long or left open are text."""
+    """Return Markdown with code and comments blanked; long or unclosed ones are text."""
     parts: list[str] = []
     done = at = closing = 0
     while found := _CODE.search(text, at):
