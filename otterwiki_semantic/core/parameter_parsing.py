@@ -57,9 +57,6 @@ class Choice(StrEnum):
         return next((choice for choice in cls if choice == str(value).strip().lower()), None)
 
 
-# Types of parameters
-
-
 def page_path(path: str) -> str:
     """Return a page's path as in the index; the extension of a Markdown file is removed."""
     return path.strip("/").removesuffix(".md")
@@ -162,9 +159,6 @@ Revision = Annotated[
 """A commit id, or its beginning."""
 Internal = Annotated[T, Meta(extra={"internal": True})]
 """A value that the code adds to a request; not a parameter."""
-
-
-# Parameters of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +320,6 @@ def unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             raise ParameterError(f"{shown(name)} is given more than once")
         members[name] = value
     return members
-
-
-# Inside
 
 
 @cache

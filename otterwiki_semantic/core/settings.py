@@ -58,9 +58,6 @@ _PROVIDERS_OWN_KEYS = (
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-# Types of settings
-
-
 class _RefusedError(ValueError):
     """A value is not allowed. The message continues the setting's name, and does not repeat the value."""
 

@@ -97,8 +97,6 @@ class _Chunker:
         """Return the tokens left for a chunk's own text by the longest prefix of these sections."""
         return self._profile.window - max((self._prefixes[section].tokens for section in group.sections), default=0)
 
-    # The heading path
-
     def _fitting_prefix(self, section: Section) -> _Prefix:
         """Return the section's prefix, shortened to fit its share of the window."""
         headings = [heading for heading in section.path if heading]
@@ -117,8 +115,6 @@ class _Chunker:
 
     def _tokens(self, text: str) -> int:
         return self._counter.count_tokens([text])[0]
-
-    # Segments
 
     def _blocks(self, group: Group, max_tokens: int) -> Iterator[list[Segment]]:
         """Yield the segments of each block, each at most of the target size; the first one contains the block's heading.
@@ -159,8 +155,6 @@ class _Chunker:
 
     def _is_oversized(self, segment: Segment, max_tokens: int) -> bool:
         return len(segment.text) > 1 and (segment.tokens > max_tokens or segment.size > self._profile.target)
-
-    # Chunks
 
     def _finish(self, segments: Sequence[Segment]) -> Iterator[Chunk]:
         """Yield the chunk of these segments; two chunks if the joined text has more tokens than its parts, and too many."""

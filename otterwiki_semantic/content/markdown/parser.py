@@ -214,8 +214,6 @@ class _DocumentBuilder:
             return [{"type": "text", "raw": text}]
         return [token for line in lines for token in (*self._inline(line), {"type": "softbreak"})]
 
-    # Blocks: from each kind of token to the lines a reader sees
-
     def _blocks(self, token: _Token) -> Iterator[Block]:
         if _is_container(token):
             for child in token["children"]:

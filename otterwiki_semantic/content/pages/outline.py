@@ -57,9 +57,6 @@ def section_word_count(section: Section) -> int:
     return count_words(section.heading) + section_size(section, SizeUnit.WORDS)
 
 
-# Finding a section
-
-
 @lru_cache(_CACHED)
 def _key(text: str) -> str:
     """Return a name without case, accents and redundant spaces."""
@@ -136,9 +133,6 @@ def _is_on_path(name: SectionName, entry: OutlineEntry) -> bool:
     """Whether the parts of a name are headings on the way to the section, in order."""
     rest = map(_key, (name.title, *entry.path))
     return all(part in rest for part in name.parts)
-
-
-# Naming sections
 
 
 def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
