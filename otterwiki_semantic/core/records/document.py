@@ -161,7 +161,7 @@ class Chunk(ChunkText):
 
 
 class Indexed(StrEnum):
-    """How much of a page is indexed. The values are those of `search` in the page's front matter."""
+    """How much of a page is indexed. Each value is a value of `search` in the page's front matter."""
 
     FULLY = "true"
     WORDS_ONLY = "words"

@@ -1,4 +1,4 @@
-"""The health of the wiki: what its readers stumble over, as far as the index shows it."""
+"""The health of the wiki: problems for readers that the index reveals."""
 
 from __future__ import annotations
 
