@@ -1,4 +1,4 @@
-"""Excerpts: the part of a passage that shows why it was found."""
+"""Excerpts: the part of a passage that shows why it matches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Range = tuple[int, int]
 """Offsets in a text, `[start, end)`."""
 
 _VISIBLE = 7 / 18
-"""Share of an excerpt that is seen wherever it is shown: most matches are in it."""
+"""Share of an excerpt that is visible everywhere; it should contain most matches."""
 _LEAD = 1 / 6
 """Share of an excerpt that is shown before the first match."""
 _LONGEST_WORD = 30
-"""Characters within which a word's end is looked for; text without spaces has none."""
+"""Characters within which to look for a word boundary; text without spaces has none."""
 
 
 def excerpt_window(
@@ -21,8 +21,8 @@ def excerpt_window(
 ) -> Range:
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
-    They have the best sentence, or else the most of the `matches`, which are in order, and begin shortly before these. One that
-    `is_filled` begins earlier where the passage ends before that size.
+    The excerpt contains the best sentence, or else as many of the `matches` (in order) as possible, and begins shortly before
+    them. With `is_filled`, it begins earlier if the passage would end before `size` characters.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
     if best_sentence is not None:
@@ -37,7 +37,7 @@ def excerpt_window(
 
 
 def _best_start(text: str, start: int, matches: Sequence[Range], size: int) -> int:
-    """Return the start of the window with most matches, of the first one if several have as many."""
+    """Return the start of the window with the most matches; the first one in case of a tie."""
     lead = int(_LEAD * size)
     starts, ends = [begin for begin, _ in matches], [end for _, end in matches]
     visible = max(_VISIBLE * size, lead + max(end - begin for begin, end in matches))
@@ -50,7 +50,7 @@ def _best_start(text: str, start: int, matches: Sequence[Range], size: int) -> i
 
 
 def _start_of_word(text: str, place: int, least: int, reach: int) -> int:
-    """Return the start of a word soon after a place, or else soon before it; the place itself in text without spaces."""
+    """Return the start of a word shortly after a position, or else shortly before it; the position itself in unspaced text."""
     if place <= least:
         return least
     after = range(place - 1, min(place + reach, len(text)))
@@ -60,6 +60,6 @@ def _start_of_word(text: str, place: int, least: int, reach: int) -> int:
 
 
 def _end_of_word(text: str, first: int, place: int) -> int:
-    """Return the end of a word at or soon before a place; the place itself in text without spaces."""
+    """Return the end of a word at or shortly before a position; the position itself in text without spaces."""
     places = range(place, max(first, place - _LONGEST_WORD), -1)
     return next((at for at in places if text[at].isspace()), place)

@@ -1,4 +1,4 @@
-"""Follow a folder of Markdown files with a private git repository. Nothing is written to the folder."""
+"""Track a folder of Markdown files in a private git repository. Nothing is written to the folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from otterwiki_semantic.core.records import Notation
 
 _GIT_DIRECTORY = "folder.git"
 _EXCLUDE = "*\n!*/\n!*.md\n.*\n/logseq/bak/\n"
-"""What the folder's own .gitignore is added to: only Markdown, nothing hidden, none of Logseq's backups."""
+"""Added to the folder's own .gitignore: only Markdown, no hidden files, no Logseq backups."""
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding\n"
-"""Store files byte for byte, whatever the folder's own .gitattributes says."""
+"""Store files byte for byte, overriding the folder's own .gitattributes."""
 _SETTINGS = ("core.fileMode=false", "core.untrackedCache=true", "gc.autoDetach=false")
 _LOCKS = ("*.lock", "refs/heads/*.lock")
 _LOCK_SECONDS = 600.0
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class Folder(Repository):
-    """A folder of Markdown files, and the repository in the data directory whose commits follow it.
+    """A folder of Markdown files, and the repository in the data directory whose commits track it.
 
-    Symbolic links are not followed, hidden and ignored files are left out. The files of nested git repositories are included.
+    Symbolic links are not followed; hidden and ignored files are excluded. The files of nested git repositories are included.
     Errors: `RepositoryError` if the data directory is inside the folder, or holds another index.
     """
 
@@ -55,15 +55,15 @@ class Folder(Repository):
             raise RepositoryError(f"the data directory {self.data_dir} is inside the folder; choose another with --data-dir")
 
     def commit(self) -> None:
-        """Commit what has changed in the folder since the last call, with the files' modification times as commit times.
+        """Commit the changes in the folder since the last call, with the files' modification times as commit times.
 
-        Several processes may call it at once. Errors: `RepositoryError` if the folder is missing or has no Markdown files.
+        Several processes may call this at once. Errors: `RepositoryError` if the folder is missing or has no Markdown files.
         """
         self._check_folder()
         try:
             make_private(self.data_dir)
             with locked(self.data_dir / "folder.lock", _LOCK_SECONDS) as lock:
-                self._inherited = (lock,)  # a git that outlives this process holds the lock, too
+                self._inherited = (lock,)  # a git process that outlives this process also holds the lock
                 try:
                     self._prepare()
                     self._update_index()
@@ -74,7 +74,7 @@ class Folder(Repository):
             raise RepositoryError(f"the folder {self.folder} cannot be followed in {self.data_dir}: {error}") from error
 
     def directories(self) -> list[str]:
-        """Return the folder and the directories below it that have Markdown files, as paths."""
+        """Return the paths of the folder and of the directories below it that contain Markdown files."""
         tops = {parent for path in self._listed("-c") for parent in PurePath(os.fsdecode(path)).parents}
         return sorted(str(self.folder / top) for top in {PurePath(), *tops})
 
@@ -83,7 +83,7 @@ class Folder(Repository):
             raise RepositoryError(f"the folder {self.folder} does not exist, or cannot be read")
 
     def _prepare(self) -> None:
-        """Create the repository, or remove the locks of a git that was killed: nobody else runs now."""
+        """Create the repository, or remove the locks of a killed git process: no other process is running now."""
         for pattern in _LOCKS:
             for stale in self.directory.glob(pattern):
                 stale.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ class Folder(Repository):
             (self.directory / path).write_text(text, encoding="ascii")
 
     def _update_index(self) -> None:
-        """Bring git's index to what is on the disk."""
+        """Update git's index to the files on disk."""
         self._run("update-index", "-q", "--refresh", timeout=None)
         present: list[bytes] = []
         unreadable: list[bytes] = []
@@ -126,7 +126,7 @@ class Folder(Repository):
         self._report(unreadable)
 
     def _changed(self, tree: bytes = b"") -> Iterator[bytes]:
-        """Yield the paths of new, changed and removed files; `tree` is a nested repository that git's index lacks."""
+        """Yield the paths of new, changed and removed files; `tree` is a nested repository missing from git's index."""
         for entry in self._listed("-o", *(() if tree else ("-m",)), tree=tree):
             path = tree + entry
             if not entry.endswith(b"/"):
@@ -148,12 +148,12 @@ class Folder(Repository):
         try:
             return stat.S_ISREG(os.lstat(self._full(path)).st_mode)
         except PermissionError:
-            return True  # in a directory that is closed to us, for now
+            return True  # in a directory that is not accessible for now
         except OSError:
             return False
 
     def _report(self, unreadable: list[bytes]) -> None:
-        """Log the files that cannot be read, unless they are the same as before."""
+        """Log the unreadable files, unless they are the same as before."""
         if unreadable and unreadable != self._unreadable:
             names = ", ".join(os.fsdecode(path) for path in unreadable[:_MAX_NAMED])
             log.warning("%s of %s cannot be read: %s", count(len(unreadable), "file"), self.folder, names)
@@ -173,7 +173,7 @@ class Folder(Repository):
             self._run("gc", "--auto", "--quiet", timeout=None)
 
     def _commits(self, head: str | None, changes: Sequence[tuple[bytes, bytes, bytes]]) -> bytes:
-        """Return the changes (mode, blob, path) as a stream for ``git fast-import``, the oldest modification first."""
+        """Return the changes (mode, blob, path) as a stream for ``git fast-import``, oldest modification first."""
         now = int(time.time())
         removed = [path for mode, _, path in changes if mode == _NO_MODE]
         stored = [(self._modified(path, now), mode, blob, path) for mode, blob, path in changes if mode != _NO_MODE]
@@ -190,7 +190,7 @@ class Folder(Repository):
         return b"\n".join((*lines, b"done", b""))
 
     def _modified(self, path: bytes, now: int) -> int:
-        """Return when a file was last modified, in seconds since 1970."""
+        """Return a file's modification time, in seconds since 1970."""
         try:
             return min(max(int(os.lstat(self._full(path)).st_mtime), 0), now)
         except OSError:
@@ -202,11 +202,11 @@ def _terminated(paths: Iterable[bytes]) -> bytes:
 
 
 def _quoted(path: bytes) -> bytes:
-    """Return a path as ``git fast-import`` reads it, whatever characters it has."""
+    """Quote a path for ``git fast-import``, whatever its characters."""
     return b'"%s"' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
 def _default_data_dir(folder: Path) -> Path:
-    """Return a directory of the user's own for the index of a folder: next to it, it might be in another repository."""
+    """Return a per-user directory for the index of a folder: next to the folder, it might be inside another repository."""
     home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return home / "otterwiki-semantic" / f"{folder.name}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Read a wiki's git repository: HEAD, its pages, what changed and when. Reads objects only, never the work tree."""
+"""Read a wiki's git repository: HEAD, its pages and their history. Reads objects only, never the work tree."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
 _CACHED_COMMITS = 4
 _MAX_FOLDERS = 100
-"""Folders of new and removed pages in which attached files are looked for; with more, all files are compared."""
+"""Folders of new and removed pages to search for attached files; above this number, all files are compared."""
 _DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative")
 _HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages; or use --folder"
 _UNWANTED_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
     *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
 )
-"""Set in a git hook, these would lead git to a different repository, or to read paths in a different way."""
+"""In a git hook, these variables would make git use a different repository, or read paths differently."""
 
 
 _SAFE_SETTINGS = (
     *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.sshCommand=false", "core.gitProxy="),
     *("core.askPass=", "core.alternateRefsCommand=", "credential.helper=", "diff.external=", "log.showSignature=false"),
     *("gpg.program=false", "gpg.ssh.program=false", "gpg.x509.program=false", "protocol.allow=never"),
-    "safe.bareRepository=all",  # the directory is given, and not discovered
+    "safe.bareRepository=all",  # the directory is given, not discovered
 )
-"""A repository's own configuration can name programs for git to run; whoever can write there must not have us run them."""
+"""A repository's configuration can name programs for git to run. These settings prevent that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +52,38 @@ class PageFile:
     """A page in a commit."""
 
     path: str
-    """Without ``.md``; of an attached file, with its extension."""
+    """Without ``.md`` for a page; with the extension for an attached file."""
     blob: str
     """The id of its content."""
     size: int
     """In bytes."""
     kind: FileKind | None = None
-    """None: a page, not an attached file."""
+    """None for a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoggedCommit:
-    """A commit of the log."""
+    """A commit in the log."""
 
     id: str
     parents: list[str]
     time: int
     """In seconds since 1970."""
     files: list[bytes]
-    """Those that it changed."""
+    """The names of the files that it changed."""
 
 
 def _skip(stream: IO[bytes], size: int) -> None:
-    """Read past so many bytes, a piece at a time."""
+    """Read past `size` bytes, in pieces."""
     while size > 0 and (piece := stream.read(min(size, _PIECE_BYTES))):
         size -= len(piece)
 
 
 class Repository:
-    """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not its pages.
+    """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not pages.
 
-    A file is attached to the page whose path is the file's folder. `attachments` says which of these are indexed,
-    and `texts` has their Markdown.
+    A file is attached to the page whose path is the file's folder. `attachments` selects the files to index, and `texts`
+    provides their Markdown.
 
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
@@ -99,7 +99,7 @@ class Repository:
         self.attachments, self.texts = attachments, texts
         self.exclude = tuple(exclude)
         self._inherited: tuple[int, ...] = ()
-        """Open files that git processes keep open."""
+        """Open files that git processes inherit."""
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
         self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
         self._environment = {
@@ -113,19 +113,19 @@ class Repository:
 
     @classmethod
     def of(cls, settings: Settings) -> Repository:
-        """Return the repository of a wiki with these settings."""
+        """Return the repository for these settings."""
         rule = attachment_rule(settings)
         return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
 
     @cached_property
     def _directories(self) -> tuple[Path, Path]:
-        """Where git keeps HEAD, and where the branches. Looked up on first use: the repository may be created later."""
+        """The directories of HEAD and of the branches. Looked up on first use, because the repository may be created later."""
         own, common = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         return Path(os.fsdecode(own)), Path(os.fsdecode(common))
 
     @cached_property
     def notation(self) -> Notation:
-        """How the pages write links: notes, if the repository follows a folder."""
+        """The syntax of links in pages: notes if the repository tracks a folder."""
         try:
             return Notation((self._directories[0] / "notation").read_text(encoding="ascii"))
         except (OSError, ValueError):
@@ -142,9 +142,9 @@ class Repository:
         raise RepositoryError(f"{self.directory} is the inside of a repository; name the directory that holds .git")
 
     def head(self) -> str | None:
-        """Return HEAD's commit; None in a repository without a commit.
+        """Return HEAD's commit, or None in a repository without commits.
 
-        Every search needs it, so it is read from git's own small files, and git is only asked if they do not have it.
+        Every search needs it, so it is read directly from git's small files; git runs only if they do not have it.
         """
         own, common = self._directories
         try:
@@ -166,11 +166,11 @@ class Repository:
         raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
 
     def has_commit(self, commit: str) -> bool:
-        """Whether the repository has this commit, on whatever branch."""
+        """Whether the repository has this commit, on any branch."""
         return self._run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
     def root_commit(self) -> str | None:
-        """Return the first commit of HEAD's history, or one of several; None before there is any."""
+        """Return the first commit in HEAD's history, or one of several; None without commits."""
         head = self.head()
         return self._git("rev-list", "--max-parents=0", "--max-count=1", head).decode("ascii").strip() if head else None
 
@@ -188,7 +188,7 @@ class Repository:
         return {path: blob for path, blob in entries if path not in excluded}
 
     def attachment_blobs(self, commit: str) -> dict[str, str]:
-        """Return the blob ids of the attached files of a commit that are indexed, by path. A page of the same path wins."""
+        """Return the blob ids of the indexed attached files in a commit, by path. A page takes precedence over a file."""
         if not self.attachments.kinds:
             return {}
         names = _regular_files(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
@@ -205,26 +205,26 @@ class Repository:
         }
 
     def unread_attachments(self, commit: str) -> dict[str, int]:
-        """Return how many attached files of a commit would be indexed if their library were installed, by extension."""
+        """Return how many attached files in a commit would be indexed with their library installed, by extension."""
         rule = replace(self.attachments, kinds=self.attachments.lacking)
         paths = Repository(self.directory, self.exclude, rule).attachment_blobs(commit)
         return dict(Counter(posixpath.splitext(path)[1][1:].lower() for path in sorted(paths)))
 
     def file_text(self, blob: str, kind: FileKind) -> AttachmentText | None:
-        """Return the Markdown of an attached file; None if it has not been read yet."""
+        """Return the Markdown of an attached file, or None if it has not been read yet."""
         return self.texts.get(blob, kind) if self.texts else None
 
     def file_names(self, commit: str) -> list[str]:
-        """Return the paths of all files of a commit, pages and others."""
+        """Return the paths of all files in a commit, pages and others."""
         listing = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
         return listing.decode("utf-8", errors="backslashreplace").split("\0")[:-1]
 
     def excluded_pages(self, commit: str) -> frozenset[str]:
-        """Return the paths of the files of a commit that would be pages if they were not excluded."""
+        """Return the paths of the files in a commit that are not pages only because they are excluded."""
         return self._excluded(commit) if self.exclude else frozenset()
 
     def is_excluded(self, path: str) -> bool:
-        """Whether a page with this path, which no commit needs to have, is excluded; git knows what a glob matches."""
+        """Whether a page with this path is excluded, even if no commit contains it; git itself matches the globs."""
         if not self.exclude:
             return False
         with TemporaryDirectory() as place:
@@ -236,7 +236,7 @@ class Repository:
             return bool(self._git("ls-files", "-z", "--", *globs, environment=index))
 
     def matching_pages(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
-        """Return the paths of the files of a commit that match one of some globs; git's ``ls-tree`` knows none."""
+        """Return the paths of files in a commit that match any of the globs, which git's ``ls-tree`` does not support."""
         return frozenset(path for name in self._matching_names(commit, patterns) if (path := _page_path(name)) is not None)
 
     def _matching_files(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
@@ -249,11 +249,11 @@ class Repository:
 
     @cached_property
     def _empty_tree(self) -> str:
-        """The id of the tree without files, which depends on the repository's kind of ids. Git knows it without storing it."""
+        """The id of the empty tree, which depends on the repository's object format. Git knows it without storing it."""
         return self._git("hash-object", "-t", "tree", "--stdin", stdin=b"").decode("ascii").strip()
 
     def page_files(self, blobs: Mapping[str, str], attached: Container[str] = ()) -> list[PageFile]:
-        """Return pages, and the `attached` files among them, with their sizes, which git has to look up one by one."""
+        """Return pages, and the `attached` files among them, with their sizes, which git looks up one by one."""
         ids = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
         sizes = self._git("cat-file", "--batch-check=%(objectsize)", stdin=ids).splitlines() if blobs else []
         try:
@@ -267,8 +267,8 @@ class Repository:
     def last_changes(self, commit: str, since: str | None = None) -> dict[str, LastChange]:
         """Return the last change of each page and attached file up to a commit.
 
-        With `since`, only pages changed after that commit; but all pages if it is not an ancestor, or there was a merge since,
-        which can bring in earlier changes.
+        With `since`, only pages changed after that commit. Returns all pages if it is not an ancestor, or if there was a merge
+        since, because a merge can bring in earlier changes.
         """
         recent = None if since is None else self.changes_since(since, commit)
         if recent is not None:
@@ -280,15 +280,15 @@ class Repository:
         return self._last_changes(log)
 
     def changes_since(self, since: str, commit: str) -> dict[str, LastChange] | None:
-        """Return the last change of each page and file that commits after `since` changed; empty only if none differs.
+        """Return the last change of each page and file changed by commits after `since`; empty only if none differs.
 
-        None if `since` is not an ancestor of `commit`, or there was a merge since.
+        None if `since` is not an ancestor of `commit`, or if there was a merge since.
         """
         log = self._log(f"{since}..{commit}")
         return self._last_changes(log) if log is not None and _is_straight(log, since, commit) else None
 
     def _last_changes(self, log: Iterable[_LoggedCommit]) -> dict[str, LastChange]:
-        """Return for each page and attached file the first of these commits, newest first, that changed it."""
+        """Return the last change of each page and attached file in a log with the newest commit first."""
         changes: dict[str, LastChange] = {}
         for commit in log:
             for name in commit.files:
@@ -307,7 +307,7 @@ class Repository:
             return None
         commits: list[_LoggedCommit] = []
         for field in answer.stdout.split(b"\0"):
-            if field.startswith(b"//"):  # as no path does
+            if field.startswith(b"//"):  # no path begins so
                 time, identity, *parents = field[2:].decode("ascii").split()
                 commits.append(_LoggedCommit(identity, parents, int(time), []))
             elif field:
@@ -316,9 +316,9 @@ class Repository:
         return commits
 
     def commits_between(self, since: str | None, commit: str, limit: int) -> int | None:
-        """Count up to `limit` commits that are reachable from `commit` and not from `since`; None if git cannot.
+        """Count up to `limit` commits reachable from `commit` but not from `since`; None if git cannot.
 
-        Without `since`, or if git no longer knows it, all commits reachable from `commit` count.
+        Without `since`, or if git no longer has it, counts all commits reachable from `commit`.
         """
         for span in ([commit, f"^{since}"] if since else [commit], [commit]):
             answer = self._run("rev-list", "--count", f"--max-count={limit}", "--end-of-options", *span)
@@ -327,10 +327,10 @@ class Repository:
         return None
 
     def changes(self, since: str, commit: str) -> tuple[dict[str, str], list[str]] | None:
-        """Return the blob ids of the pages that are new or changed since another commit, and the paths of those removed.
+        """Return the blob ids of pages added or changed since another commit, and the paths of removed pages.
 
-        None if git cannot compare the commits (one may have been garbage-collected), or a path is not UTF-8: two such paths can
-        be shown alike. None also if attached files differ, or are attached now that were not before, or the other way round.
+        None if git cannot compare the commits (one may have been garbage-collected), or if a path is not UTF-8, because two
+        such paths can look alike. Also None if attached files differ, or if files became attached or ceased to be.
         """
         others = [":(top)", *(f":(top,glob,exclude){pattern}" for pattern in self.exclude)]
         answer = self._run(*_DIFF, since, commit, "--", *others)
@@ -343,7 +343,7 @@ class Repository:
         return None if any("\\x" in path for path in (*changed, *removed)) else (changed, sorted(removed))
 
     def _concern_attachments(self, changes: Sequence[_FileChange], commit: str) -> bool:
-        """Whether attached files differ, or pages that have the path of a file, or pages came or went that have files."""
+        """Whether attached files have changed, or pages with a file's path, or pages with attachments came or went."""
         if any(self.attachments.kind_of(_decoded(each.name.removesuffix(_PAGE))) for each in changes):
             return True
         folders = [path for each in changes if each.came_or_went and (path := _page_path(each.name))]
@@ -355,13 +355,13 @@ class Repository:
         return any(self.attachments.kind_of(_decoded(name)) for name in files.split(b"\0"))
 
     def resolve_commit(self, revision: str) -> str | None:
-        """Return the commit with this id, or a unique prefix of one, in hexadecimal; None if there is none."""
+        """Return the commit with this id or unique prefix, in hexadecimal; None if there is none."""
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         commit = answer.stdout.decode("ascii").strip()
-        return commit if commit.startswith(revision.lower()) and commit else None  # else a branch has this name
+        return commit if commit.startswith(revision.lower()) and commit else None  # otherwise a branch has this name
 
     def page_blob(self, commit: str, path: str) -> str | None:
-        """Return the blob id of a page in a commit; None if there is no such page, or its name is not UTF-8."""
+        """Return the blob id of a page in a commit; None if the page does not exist, or its name is not UTF-8."""
         if path in self.excluded_pages(commit):
             return None
         name = f":(top,literal){path}{_PAGE.decode()}"
@@ -373,7 +373,7 @@ class Repository:
         return next(iter(self.commits(commit, path, 1, kind)), None)
 
     def commits(self, commit: str, path: str, n: int, kind: FileKind | None = None) -> list[Commit]:
-        """Return the last `n` commits up to `commit` that changed a page, or a file of a kind, the latest first."""
+        """Return the last `n` commits up to `commit` that changed a page or a file of a kind, latest first."""
         name = f":(top,literal){path}{'' if kind else _PAGE.decode()}"
         answer = self._git("log", "-z", f"-{n}", "--format=%H%x00%an%x00%cI%x00%B", "--encoding=UTF-8", commit, "--", name)
         fields = iter(answer.decode("utf-8", errors="replace").split("\0"))
@@ -383,7 +383,7 @@ class Repository:
         ]
 
     def read_blobs(self, blobs: Iterable[str], max_bytes: int | None = None) -> Iterator[bytes]:
-        """Yield the content of each blob, or as many bytes of it at most, in order, from one git process."""
+        """Yield the content of each blob, or at most `max_bytes` of it, in order, from one git process."""
         command = [*self._command, "cat-file", "--batch"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._environment
@@ -406,7 +406,7 @@ class Repository:
         return self._check(self._run(*arguments, stdin=stdin, environment=environment))
 
     def _check(self, answer: subprocess.CompletedProcess[bytes]) -> bytes:
-        """Return what git printed. Errors: `RepositoryError` if it failed."""
+        """Return git's output. Errors: `RepositoryError` if git failed."""
         if answer.returncode:
             reason = "; ".join(_message(answer.stderr).splitlines())
             hint = _HINT_TO_INIT if "not a git repository" in reason else ""
@@ -447,7 +447,7 @@ def _read_line(path: str) -> str:
 
 
 def _branch_head(branch: str, common: Path) -> str:
-    """Return the commit of a branch, from its own file, or from that of the branches that `git gc` packed."""
+    """Return the commit of a branch, from its own file or from the packed branches of `git gc`."""
     try:
         return _read_line(f"{common}/{branch}")
     except FileNotFoundError:
@@ -456,18 +456,18 @@ def _branch_head(branch: str, common: Path) -> str:
 
 
 def _page_path(name: bytes) -> str | None:
-    """Return a file's path as a page; None if it is not one, as a file that is only named ``.md``."""
+    """Return a file's path as a page, or None if it is not a page, such as a file named ``.md``."""
     path = _decoded(name.removesuffix(_PAGE))
     return path if name.endswith(_PAGE) and path and not path.endswith("/") else None
 
 
 def _decoded(name: bytes) -> str:
-    """Return the name of a file; bytes that are not UTF-8 are escaped."""
+    """Decode the name of a file; bytes that are not UTF-8 are escaped."""
     return name.decode("utf-8", errors="backslashreplace")
 
 
 def _regular_files(listing: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield the names and blob ids of the files that ``ls-tree -z`` lists; no symbolic links and submodules."""
+    """Yield the names and blob ids of regular files in ``ls-tree -z`` output; no symbolic links and submodules."""
     for entry in listing.split(b"\0"):
         mode_and_id, _, name = entry.partition(b"\t")
         if mode_and_id.startswith(_REGULAR_FILE):
@@ -475,13 +475,13 @@ def _regular_files(listing: bytes) -> Iterator[tuple[bytes, str]]:
 
 
 def _page_entries(listing: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the paths and blob ids of the pages that ``ls-tree -z`` lists."""
+    """Yield the paths and blob ids of the pages in ``ls-tree -z`` output."""
     return ((path, blob) for name, blob in _regular_files(listing) if (path := _page_path(name)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _FileChange:
-    """A line of what `_DIFF` prints."""
+    """A line of `_DIFF`'s output."""
 
     name: bytes
     blob: str
@@ -504,7 +504,7 @@ def _changed_files(difference: bytes) -> Iterator[_FileChange]:
 
 
 def _page_changes(changes: Iterable[_FileChange]) -> tuple[dict[str, str], list[str]]:
-    """Return the blob ids of the pages that are new or changed, and the paths of those removed."""
+    """Return the blob ids of added or changed pages, and the paths of removed pages."""
     changed: dict[str, str] = {}
     removed: list[str] = []
     for each in changes:
@@ -519,7 +519,7 @@ def _page_changes(changes: Iterable[_FileChange]) -> tuple[dict[str, str], list[
 
 
 def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:
-    """Whether these commits, each of one parent, lead from `commit` back to `since`."""
+    """Whether these commits lead from `commit` straight back to `since`, with one parent each."""
     for each in log:
         if each.id != commit or len(each.parents) != 1:
             return False

@@ -1,4 +1,4 @@
-"""What was computed of the words that a text has most of."""
+"""A cache of results for the most common words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CACHED_WORDS, _LONGEST_CACHED_WORD = 10_000, 64
 
 
 class WordCache(dict[str, T]):
-    """Results of a function of a word, computed when they are first asked for; those of long words each time.
+    """Results of a function of a word, computed on first use; results for long words are not cached.
 
-    It keeps the latest words and as many from before: nearly as good as the least recently used ones, and found at the speed
-    of a dictionary. Safe for several threads.
+    Caches the latest words and as many from before. This is nearly as good as least recently used, at the speed of a
+    dictionary. Safe for several threads.
     """
 
     def __init__(self, compute: Callable[[str], T]) -> None:

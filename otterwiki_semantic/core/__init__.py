@@ -1,1 +1,1 @@
-"""What every room may use: settings, errors, records, parameters. Imports nothing of the other rooms."""
+"""Shared by all rooms: settings, errors, records, parameters. Imports nothing from the other rooms."""

@@ -1,4 +1,4 @@
-"""Addresses of servers: which are valid, which are on this machine, and what OLLAMA_HOST means."""
+"""Server addresses: validity, whether they are on this machine, and the meaning of OLLAMA_HOST."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_loopback_address(address: str) -> bool:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether a host is `localhost` or a loopback address; no other name is looked up."""
+    """Whether a host is `localhost` or a loopback address; other names are not resolved."""
     return host.lower() == "localhost" or is_loopback_address(host)
 
 
@@ -39,7 +39,7 @@ def is_on_this_machine(url: str) -> bool:
 
 
 def ollama_url(host: str) -> str:
-    """Return the URL that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty."""
+    """Return the URL for a value of OLLAMA_HOST, read as by Ollama's own programs; this machine's if it is empty."""
     scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
     place, slash, path = rest.partition("/")
     name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")

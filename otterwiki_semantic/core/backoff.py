@@ -1,4 +1,4 @@
-"""When something is tried again: after a pause, or after pauses that grow."""
+"""Delays before a retry: a fixed pause, or exponential backoff."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Clock = Callable[[], float]
 
 
 class Cooldown:
-    """A pause before something may be done again, such as after a failure (as in a circuit breaker). Not active at first."""
+    """A pause before something may be done again, such as after a failure (as in a circuit breaker). Initially inactive."""
 
     def __init__(self, seconds: float, clock: Clock | None = None) -> None:
         self._seconds = seconds
@@ -18,7 +18,7 @@ class Cooldown:
         self._end = -math.inf
 
     def start(self, seconds: float | None = None) -> None:
-        """Pause for `seconds` from now on, by default those of this cooldown, whatever was left of the last pause."""
+        """Pause for `seconds` from now on, by default this cooldown's own, replacing any pause in progress."""
         self._end = self._clock() + (self._seconds if seconds is None else seconds)
 
     def stop(self) -> None:
@@ -32,12 +32,12 @@ class Cooldown:
 
     @property
     def is_active(self) -> bool:
-        """Whether the pause is not over yet."""
+        """Whether the pause is still in progress."""
         return self.remaining > 0
 
 
 class Backoff:
-    """Exponential backoff: a pause of `first` seconds after a failure, then twice as long after each further one."""
+    """Exponential backoff: a pause of `first` seconds after a failure, twice as long after each further one."""
 
     def __init__(self, first: float, longest: float, clock: Clock | None = None) -> None:
         self._first = self._next = first
@@ -50,13 +50,13 @@ class Backoff:
         return not self._cooldown.is_active
 
     def failed(self, longest: float | None = None) -> float:
-        """Begin the next pause and return its seconds: at most `longest`, by default that of this backoff."""
+        """Start the next pause and return its seconds: at most `longest`, by default this backoff's own maximum."""
         pause = min(self._next, self._longest if longest is None else longest)
         self._next = 2 * pause
         self._cooldown.start(pause)
         return pause
 
     def reset(self) -> None:
-        """End the pause; the next failure is the first one again."""
+        """End the pause; the next failure counts as the first one."""
         self._next = self._first
         self._cooldown.stop()

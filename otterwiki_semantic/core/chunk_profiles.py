@@ -1,4 +1,4 @@
-"""Chunk profiles: the parameters of the chunker, as ``SEMANTIC_CHUNKS`` gives them, and which of them suit a model."""
+"""Chunk profiles: the parameters of the chunker, as set in ``SEMANTIC_CHUNKS``, and the choice of a profile for a model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from otterwiki_semantic.core.errors import ConfigError
 
 CHUNKING_VERSION = 3
-"""To be raised with every change that makes different chunks of the same text: indexes are then rebuilt."""
+"""Increase with every change that produces different chunks from the same text, so that indexes are rebuilt."""
 AUTO = "auto"
 _LONG_WINDOW = 1_000
 _EVERY_LEVEL = 6
 _ALWAYS_NAMED = 6
-"""Fields that every fingerprint contains; the others are added by name where they differ from their defaults, so names stay."""
+"""Fields in every fingerprint. Others are added by name only if they differ from their defaults, so fingerprints persist."""
 
 
 class SizeUnit(StrEnum):
-    """What a profile's sizes are counted in."""
+    """The unit of a profile's sizes."""
 
     WORDS = "words"
     CHARACTERS = "characters"
@@ -30,32 +30,32 @@ class Profile:
 
     name: str = "minilm"
     window: int = 254
-    """The most tokens of a chunk, heading path included; the model's window without its special tokens."""
+    """The most tokens of a chunk, including its heading path: the model's window without its special tokens."""
     target: int = 150
-    """The size of a full chunk, overlap included."""
+    """The size of a full chunk, including overlap."""
     min_size: int = 50
-    """A smaller section is merged with the next one, and a last chunk with less new text with the one before it."""
+    """A smaller section is merged with the next one; a last chunk with less new text is merged with the previous one."""
     overlap: int = 35
-    """The most that a chunk repeats of the previous one."""
+    """The most text that a chunk repeats from the previous one."""
     heading_weight: float = 0.2
-    """The heading path's share in a chunk's vector: see `embedding.vectors`."""
+    """The weight of the heading path in a chunk's vector: see `embedding.vectors`."""
     unit: SizeUnit = SizeUnit.WORDS
     boundaries: tuple[int, ...] = (_EVERY_LEVEL,)
-    """Heading levels to divide a page at: always at the first, at the next ones what is still too large for one chunk.
+    """Heading levels at which to divide a page: always at the first, at later ones only what is too large for one chunk.
 
     Empty to divide by size alone.
     """
     whole_page: int = 0
-    """A page of at most this size is a single chunk, if the window holds it."""
+    """A page of at most this size is a single chunk, if it fits in the window."""
     repeats_paragraphs: bool = False
     """Whether the overlap consists of whole paragraphs."""
     max_size: int = 0
-    """A section of at most this size is a single chunk, if the window holds it; no chunk is larger, but for whole pages.
+    """A section of at most this size is a single chunk, if it fits in the window. Only whole-page chunks may be larger.
 
-    0 for the target, which a chunk may exceed where it or the last one would otherwise be below the minimum.
+    0 for the target, which a chunk may exceed if it or the last one would otherwise be below the minimum.
     """
     alone_level: int = 0
-    """Sections up to this heading level are never merged with text before them, however short that is."""
+    """Sections up to this heading level are never merged with text before them, however short it is."""
 
     @property
     def prefix_window(self) -> int:
@@ -64,7 +64,7 @@ class Profile:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the profile and the version of the chunker."""
+        """The identity of the profile and of the chunker's version."""
         values = astuple(self)
         others = zip(fields(self)[_ALWAYS_NAMED:], values[_ALWAYS_NAMED:], strict=True)
         named = (f"{field.name}={value}" for field, value in others if value != field.default)
@@ -72,7 +72,7 @@ class Profile:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers that can be set, by their names in ``SEMANTIC_CHUNKS``."""
+        """The sizes that can be set, by their names in ``SEMANTIC_CHUNKS``."""
         return {name: getattr(self, field) for name, field in _SIZES.items()}
 
 
@@ -100,10 +100,10 @@ EXAMPLE = "sections:target=1000,overlap=200"
 
 
 def profile_named(chunks: str, window: int) -> Profile:
-    """Return the profile that ``SEMANTIC_CHUNKS`` means, for a model with this window, in tokens without the special ones.
+    """Return the profile that ``SEMANTIC_CHUNKS`` selects, for a model with this window in tokens, without special tokens.
 
-    ``name:target=1000,overlap=200`` is the profile of this name with other sizes. ``auto`` is `long` for a window of 1,000
-    tokens or more, else `minilm`. Errors: `ConfigError` for an unknown name, or sizes that make no sense.
+    ``name:target=1000,overlap=200`` is the profile with this name and other sizes. ``auto`` is `long` for a window of 1,000
+    tokens or more, else `minilm`. Errors: `ConfigError` for an unknown name or invalid sizes.
     """
     if chunks == AUTO:
         chunks = "long" if window >= _LONG_WINDOW else "minilm"
@@ -117,7 +117,7 @@ def profile_named(chunks: str, window: int) -> Profile:
 
 
 def _sizes(profile: Profile, numbers: str) -> dict[str, Any]:
-    """Return the fields that ``target=1000,overlap=200`` sets. A maximum that is not given is at least the target."""
+    """Return the fields that ``target=1000,overlap=200`` sets. The maximum, unless given, is at least the target."""
     given: dict[str, int] = {}
     for part in numbers.split(","):
         name, _, value = (each.strip() for each in part.partition("="))

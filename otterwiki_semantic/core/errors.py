@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class SemanticError(Exception):
-    """Base of every error of this package; its message is written for people."""
+    """Base of every error in this package. Messages are written for people."""
 
     code = "index_unavailable"
     """The error's code in the API."""
 
 
 class ConfigError(SemanticError):
-    """A setting is unknown or has a value that is not allowed. `public` is the message without the value, maybe a secret."""
+    """A setting is unknown or has an invalid value. `public` is the message without the value, which may be a secret."""
 
     def __init__(self, message: str, public: str = "") -> None:
         super().__init__(message)
@@ -21,11 +21,11 @@ class ConfigError(SemanticError):
 
 
 class ModelError(SemanticError):
-    """The embedding model cannot be used: its files are missing or damaged, or its answers make no sense."""
+    """The embedding model cannot be used: its files are missing or damaged, or its answers are invalid."""
 
 
 class ModelUnreachableError(ModelError):
-    """The server of the embedding model is down, slow or refuses; it may answer later."""
+    """The embedding model's server is down, slow or refuses; it may answer later."""
 
 
 class RerankerError(SemanticError):
@@ -33,13 +33,13 @@ class RerankerError(SemanticError):
 
 
 class ChatModelError(SemanticError):
-    """The model that writes answers is down, slow, refuses, or answers nothing of use; the sources can be read without it."""
+    """The model that writes answers is down, slow, refuses, or returns nothing useful; the sources are still available."""
 
     code = "model_unavailable"
 
 
 class PageChangedError(SemanticError):
-    """A page is not as in the revision that a change is based on; `diff` is what has changed since."""
+    """A page differs from the revision that a change is based on; `diff` shows what has changed since."""
 
     code = "page_changed"
 
@@ -51,19 +51,19 @@ class PageChangedError(SemanticError):
 
 
 class AnswersDisabledError(SemanticError):
-    """`SEMANTIC_ANSWERS` is not set: nothing writes answers."""
+    """`SEMANTIC_ANSWERS` is not set, so no answers are written."""
 
     code = "answers_disabled"
 
 
 class RateLimitError(SemanticError):
-    """An account or an address has asked too much; the message says when it may ask again."""
+    """An account or an address has sent too many requests; the message says when it may ask again."""
 
     code = "rate_limited"
 
 
 class AskNotFoundError(SemanticError):
-    """There is no answer with this id, or no longer."""
+    """There is no answer with this id, or it has expired."""
 
 
 class RepositoryError(SemanticError):
@@ -71,7 +71,7 @@ class RepositoryError(SemanticError):
 
 
 class CatalogError(SemanticError):
-    """The catalog cannot be used now, for instance because the disk is full; it may work later."""
+    """The catalog cannot be used now, for example because the disk is full; it may work later."""
 
 
 class CatalogCorruptError(CatalogError):
@@ -79,7 +79,7 @@ class CatalogCorruptError(CatalogError):
 
 
 class DiskFullError(CatalogError):
-    """There is no room left on the disk, or a quota is used up."""
+    """The disk is full, or a quota is used up."""
 
 
 class VectorStoreError(SemanticError):
@@ -95,21 +95,21 @@ class VectorStoreRefusedError(VectorStoreUnreachableError):
 
 
 class MapError(SemanticError):
-    """The map of the wiki cannot be made; the message says what to do."""
+    """The map of the wiki cannot be created; the message says what to do."""
 
 
 class MetricsError(SemanticError):
-    """No metrics are kept for Prometheus; the message says what to do."""
+    """No metrics are collected for Prometheus; the message says what to do."""
 
     code = "package_missing"
 
 
 class AttachmentError(SemanticError):
-    """An attached file cannot be read; the message ends a sentence that begins with the file."""
+    """An attached file cannot be read. The message continues a sentence that begins with the file."""
 
 
 class LimitExceededError(SemanticError):
-    """A function took more time or memory than it may; the message ends a sentence that begins with what it worked on."""
+    """A function exceeded its limit of time or memory. The message continues a sentence that begins with its subject."""
 
 
 class PageUnreadableError(SemanticError):
@@ -119,17 +119,17 @@ class PageUnreadableError(SemanticError):
 
 
 class ParameterError(SemanticError):
-    """A request's parameter is missing or not allowed."""
+    """A request parameter is missing or invalid."""
 
     code = "invalid_parameter"
 
 
 class NotFoundError(SemanticError):
-    """Something that was named does not exist, or more than once. `nearest` has names that do, the likeliest first."""
+    """A name matches nothing, or several things. `nearest` has similar existing names, likeliest first."""
 
     code = "not_found"
     nearest_field: str | None = None
-    """The field of the API's answer that has the nearest names."""
+    """The field in the API's answer for the nearest names."""
 
     def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -137,14 +137,14 @@ class NotFoundError(SemanticError):
 
 
 class PageNotFoundError(NotFoundError):
-    """The wiki, or the index, has no such page."""
+    """The wiki or the index has no such page."""
 
     code = "page_unknown"
     nearest_field = "pages"
 
 
 class PageExcludedError(PageNotFoundError):
-    """A page is left out of the index."""
+    """A page is excluded from the index."""
 
 
 class RevisionNotFoundError(NotFoundError):
@@ -161,30 +161,30 @@ class SectionNotFoundError(NotFoundError):
 
 
 class AmbiguousSectionError(NotFoundError):
-    """Several sections of a page have the name."""
+    """Several sections of a page have this name."""
 
     code = "section_ambiguous"
     nearest_field = "sections"
 
 
 class JobNotFoundError(NotFoundError):
-    """There is no job with an id, or no longer."""
+    """There is no job with this id, or it has expired."""
 
     code = "job_unknown"
 
 
 class FindingNotFoundError(NotFoundError):
-    """The report on the wiki's health has no such finding."""
+    """The health report has no such finding."""
 
     code = "finding_unknown"
 
 
 class DismissalError(SemanticError):
-    """What is dismissed cannot be stored; the message says why."""
+    """A dismissal cannot be stored; the message says why."""
 
 
 class RebuildRunningError(SemanticError):
-    """A rebuild was asked for while one runs."""
+    """A rebuild was requested while one is running."""
 
     code = "reindex_running"
 
@@ -196,7 +196,7 @@ class RollbackError(SemanticError):
 
 
 class RebuildRefusedError(SemanticError):
-    """A rebuild cannot begin because the disk has no room for it, or its result is not good enough to serve."""
+    """A rebuild cannot start for lack of disk space, or its result is not good enough to serve."""
 
     code = "disk_full"
 
@@ -206,11 +206,11 @@ class DaemonUnavailableError(SemanticError):
 
 
 class DaemonMismatchError(DaemonUnavailableError):
-    """The daemon is of another version or of other settings than its client, which may wait until it has ended."""
+    """The daemon has another version or other settings than its client, which may wait until it has exited."""
 
 
 class DaemonForeignError(DaemonMismatchError):
-    """The daemon is of another repository: two wikis share one data directory, unless it is about to end."""
+    """The daemon serves another repository: two wikis share one data directory, unless it is about to exit."""
 
 
 class IndexUnavailableError(SemanticError):

@@ -1,4 +1,4 @@
-"""Private directories, locks, atomic file writes, stored records, and the size of directories."""
+"""Private directories, locks, atomic file writes, stored records and directory sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLOCK_BYTES = 512
 
 
 def make_private(directory: Path) -> None:
-    """Create a directory that only this user can reach, or close one to others and log that. Errors: `OSError`."""
+    """Create a directory for this user only, or restrict an existing one and log that. Errors: `OSError`."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = directory.stat()
     open_to_others = facts.st_mode & 0o077
@@ -39,18 +39,18 @@ def make_private(directory: Path) -> None:
 
 
 def open_private(path: Path, flags: int = 0) -> int:
-    """Open a file for reading and writing, or create it, for this user alone whatever the umask; return its descriptor."""
+    """Open or create a file for reading and writing, for this user only whatever the umask; return its descriptor."""
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
-    with suppress(OSError):  # a file of an earlier version, or of another user
+    with suppress(OSError):  # a file from an earlier version, or of another user
         os.fchmod(opened, 0o600)
     return opened
 
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[int]:
-    """Hold the lock of a file, which no other process has meanwhile; give its descriptor.
+    """Hold the lock of a file, and yield its descriptor. No other process has the lock meanwhile.
 
-    Errors: `TimeoutError` if another one still has it after `seconds`; `OSError`.
+    Errors: `TimeoutError` if another process still has the lock after `seconds`; `OSError`.
     """
     opened = open_private(path)
     try:
@@ -65,9 +65,9 @@ def locked(path: Path, seconds: float) -> Iterator[int]:
 
 
 def try_lock(opened: int, *, shared: bool = False) -> bool:
-    """Lock an open file unless another process has; return whether it is locked.
+    """Lock an open file unless another process has locked it; return whether it is locked.
 
-    Errors: `OSError` if its file system has no locks.
+    Errors: `OSError` if the file system does not support locks.
     """
     try:
         fcntl.flock(opened, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -77,7 +77,7 @@ def try_lock(opened: int, *, shared: bool = False) -> bool:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the content of a private file with ASCII text; after a crash it is either the old or the new one.
+    """Replace the content of a private file with ASCII text. After a crash the file has either the old or the new content.
 
     Errors: `OSError`.
     """
@@ -90,9 +90,9 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def read_record(path: Path, type_: type[T], consequence: str) -> T | None:
-    """Return the record in a JSON file; None if there is no such file, or if it cannot be read.
+    """Return the record in a JSON file; None if the file does not exist or cannot be read.
 
-    The latter is logged, with what follows from it.
+    A read failure is logged, together with its `consequence`.
     """
     try:
         return decode(path.read_bytes(), type_)
@@ -106,7 +106,7 @@ def read_record(path: Path, type_: type[T], consequence: str) -> T | None:
 def directory_size(directory: Path, *, allocated: bool = False) -> int:
     """Return the size in bytes of all files below a directory, or of the disk blocks `allocated` for them.
 
-    Files that disappear in the meantime count as empty.
+    Files that disappear meanwhile count as empty.
     """
     paths = (Path(folder, name) for folder, _, names in os.walk(directory) for name in names)
     return sum(_file_size(path, allocated=allocated) for path in paths)

@@ -1,7 +1,7 @@
 """Filter expressions, such as ``tag:ops AND NOT (path:archive/ OR updated_before:2024-01-01)``.
 
-A condition is ``field:value``; a value with spaces, brackets or quotes stands in double quotes, where a backslash keeps the
-next character as it is. NOT binds closest, then AND, then OR; all in any case.
+A condition is ``field:value``. Values with spaces, brackets or quotes need double quotes, in which a backslash escapes the next
+character. NOT binds closest, then AND, then OR, in any case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from otterwiki_semantic.core.parameter_parsing import Choice, FoldedText, Text, 
 MAX_CHARACTERS = 2_000
 MAX_CONDITIONS = 50
 MAX_DEPTH = 10
-"""Brackets and NOTs within each other."""
+"""The deepest nesting of brackets and NOTs."""
 _MAX_SHOWN = 40
 _TOKEN = re.compile(
     r"""(?:(?<!\s)\s++)?(?:
@@ -71,7 +71,7 @@ FIELDS: Mapping[str, object] = MappingProxyType(
         "updated_before": Timestamp,
     }
 )
-"""What a condition may be about: the parameters of the same names (`in` is `scope`), and the types of their values."""
+"""The fields of conditions: parameters of the same names (`in` is `scope`) with the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +85,21 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """What must not hold."""
+    """A negated expression."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """What must all hold."""
+    """Expressions that must all match."""
 
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Of what at least one must hold."""
+    """Expressions of which at least one must match."""
 
     operands: tuple[Expression, ...]
 
@@ -108,7 +108,7 @@ Expression = Condition | Not | AllOf | AnyOf
 
 
 def _checked(value: Any) -> Any:
-    """Return the text of an expression, or what msgspec refuses."""
+    """Validate the text of an expression; return unchanged what msgspec rejects."""
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         return value
     parse_filter(value)
@@ -124,7 +124,7 @@ FilterText = Annotated[
 
 @lru_cache(256)
 def parse_filter(text: str, name: str = "filter") -> Expression:
-    """Return the expression that a text stands for. Errors: `ParameterError`, which begins with `name` and says where."""
+    """Parse a filter expression. Errors: `ParameterError`, which begins with `name` and gives the position."""
     return _Parser(text, name).expression()
 
 
@@ -133,7 +133,7 @@ class _Token:
     kind: str
     """`(`, `)`, `AND`, `OR`, `NOT`, `condition`, `unclosed`, `word` or `end`."""
     place: int
-    """Of its first character, from 1."""
+    """The position of the first character, from 1."""
     text: str = ""
     field: str = ""
     value: str = ""

@@ -1,4 +1,4 @@
-"""What to do about an error: the remedy that the status, the API and the doctor show next to its message."""
+"""Remedies for errors, which the status, the API and the doctor show next to the message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HINTS: dict[type[BaseException], str] = {
     errors.DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request "
     "starts the index daemon again",
 }
-"""The first that an error is an instance of counts."""
+"""The first class that an error is an instance of applies."""
 _DEFAULT = "see owner.log in the data directory; it is tried again automatically"
 
 

@@ -33,18 +33,18 @@ _LINE_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-li
 
 
 class ProviderError(Exception):
-    """A server refused a request, or did not answer it."""
+    """A server refused a request, or did not answer."""
 
     def __init__(self, status: int | None, reason: str, retry_after: float | None = None, *, server_message: str = "") -> None:
         super().__init__(status, reason)
         self.status = status
         """The HTTP status; None if there was no answer."""
         self.reason = reason
-        """Why, in our words; empty if the server refused."""
+        """The reason in our words; empty if the server refused."""
         self.retry_after = retry_after
-        """Seconds after which the server wants to be asked again, if it says so."""
+        """Seconds to wait before the next request, if the server says so."""
         self.server_message = server_message
-        """Why, in the words of the server or of a library: may repeat a key or a text, and is shown only through `redact`."""
+        """The reason in the words of the server or a library. May repeat a key or a text, so show it only through `redact`."""
 
     @property
     def is_temporary(self) -> bool:
@@ -60,7 +60,7 @@ class ProviderTimeoutError(ProviderError):
 
 
 class InvalidUrlError(ProviderError):
-    """No request can be sent to this address."""
+    """A request cannot be sent to this address."""
 
     @property
     def is_temporary(self) -> bool:
@@ -69,17 +69,17 @@ class InvalidUrlError(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class JsonResponse:
-    """What a server answered, whatever its status."""
+    """A server's response, whatever its status."""
 
     status: int
     headers: Mapping[str, str]
     body: Any
     """None if the answer is not JSON."""
     text: str
-    """The beginning of the answer as it was sent."""
+    """The beginning of the response as received."""
 
     def answer(self) -> Any:
-        """Return the body. Errors: `ProviderError` for a redirect, an error status, and an answer that is not JSON."""
+        """Return the body. Errors: `ProviderError` for a redirect, an error status, or a body that is not JSON."""
         if 300 <= self.status < 400:
             raise ProviderError(self.status, "it redirects elsewhere")
         if self.status >= 400:
@@ -91,7 +91,7 @@ class JsonResponse:
 
     @property
     def message(self) -> str:
-        """The error message in the body, or the answer itself if it is not JSON."""
+        """The error message in the body, or the text of the response if it is not JSON."""
         if self.body is None:
             return self.text
         found = self.body
@@ -101,9 +101,9 @@ class JsonResponse:
 
 
 class JsonClient:
-    """Client of a server that speaks JSON; safe to call from several threads.
+    """Client for a server that speaks JSON; safe to call from several threads.
 
-    Connections are reused. Redirects are not followed, so that `key`, sent as a bearer token, goes to no other server.
+    Connections are reused. Redirects are not followed, so `key`, sent as a bearer token, goes to no other server.
     """
 
     def __init__(
@@ -131,9 +131,9 @@ class JsonClient:
         key: str | None = None,
         method: str | None = None,
     ) -> JsonResponse:
-        """POST a body, or GET if there is none, within `seconds`; `key` replaces the client's, `method` POST.
+        """POST a body, or GET without one, within `seconds`. `key` overrides the client's key, `method` the HTTP method.
 
-        Errors: `ProviderError` if there is no complete answer.
+        Errors: `ProviderError` if there is no complete response.
         """
         content = None if body is None else _encoded(body)
         headers = {} if content is None else {"Content-Type": "application/json"}
@@ -148,10 +148,11 @@ class JsonClient:
             sending.cancel()
 
     def stream(self, path: str, seconds: float, body: Mapping[str, Any], is_cancelled: Callable[[], bool]) -> Iterator[Any]:
-        """POST a body, and yield each JSON text of the answer as it comes, within `seconds` in all.
+        """POST a body, and yield each JSON text of the response as it arrives, within `seconds` in total.
 
-        They are the data of Server-Sent Events, the lines of another answer, or the whole of it. The connection is closed when
-        the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; an answer that is cut looks like one that ends.
+        JSON texts are the data of Server-Sent Events, the lines of another response, or the whole response. The connection
+        closes when the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; a truncated response looks like a
+        complete one.
         """
         if is_cancelled():
             return
@@ -169,14 +170,14 @@ class JsonClient:
                 with suppress(queue.Empty):
                     value = arrived.get(timeout=_POLL_SECONDS)
                     if value is reading:
-                        reading.result()  # raises what ended it
+                        reading.result()  # raises the error that ended it
                         return
                     yield value
         finally:
             reading.cancel()
 
     def close(self) -> None:
-        """Close the connections, for good."""
+        """Close the connections permanently."""
         if "_client" in self.__dict__:
             _close(self._client)
 
@@ -202,7 +203,7 @@ class JsonClient:
             raise ProviderTimeoutError(seconds) from None
         except httpx.RequestError as error:
             raise ProviderError(None, type(error).__name__, server_message=_cause(error)) from None
-        except (httpx.InvalidURL, ValueError) as error:  # ValueError: of a host name, or of a proxy in the environment
+        except (httpx.InvalidURL, ValueError) as error:  # ValueError: for a host name, or for a proxy in the environment
             raise InvalidUrlError(None, f"the address is invalid: {error}") from None
 
     async def _whole(self, response: httpx.Response) -> JsonResponse:
@@ -244,7 +245,7 @@ class JsonClient:
         import httpx
 
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
-        headers = {b"Accept-Encoding": b"identity"}  # so that a small answer is a small one
+        headers = {b"Accept-Encoding": b"identity"}  # keeps small responses small
         headers |= {name.encode(): value.encode() for name, value in self._headers.items()}
         if self._key:
             headers[b"Authorization"] = f"Bearer {self._key}".encode()
@@ -255,7 +256,7 @@ class JsonClient:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of all requests, in a thread of its own: each can be cancelled at any moment, from any thread."""
+    """Return the event loop for all requests, in its own thread: any thread can cancel a request at any moment."""
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name="http", daemon=True).start()
     return loop
@@ -266,7 +267,7 @@ def _close(client: httpx.AsyncClient) -> None:
 
 
 def _cause(error: BaseException) -> str:
-    """Return what an error says, or better, the one that led to it ("Connection refused")."""
+    """Return the message of the first cause of an error, such as "Connection refused"."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
@@ -286,7 +287,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
-    """Return a body as JSON; a lone surrogate, as damaged pages have, cannot be sent."""
+    """Encode a body as JSON, replacing lone surrogates, which damaged pages may contain."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
@@ -298,7 +299,7 @@ def _parse(content: bytearray | bytes) -> Any:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds of a Retry-After header, which may be a date; None if there is none or it is invalid."""
+    """Return the seconds in a Retry-After header, which may be a date; None if it is missing or invalid."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Numbers of things, and durations, as people write them."""
+"""Counts and durations, formatted for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _FEW_SECONDS = 9.95
 
 
 def count(number: int, thing: str) -> str:
-    """Return a number with a noun, in the plural unless it is 1."""
+    """Format a number with a noun, in the plural unless the number is 1."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 

@@ -1,4 +1,4 @@
-"""The languages whose words are stemmed, by their ISO 639-1 codes."""
+"""The languages with stemming, by ISO 639-1 code."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Names of settings and MCP tools that are no longer used here, or come from searches that this plugin replaces.
+"""Former names of settings and MCP tools, and names from other search tools that this plugin replaces.
 
-The variables of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code,
-which could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama
-server.
+The variables of this wiki's earlier plugin, otterwiki-semantic-search, come from its README and its latest code, which also
+supported FAISS and other models. Other search tools have settings for chunk sizes and for a model on an Ollama server.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from types import MappingProxyType
 EARLIER_PACKAGE = "otterwiki_semantic_search"
 EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
 _SAME_MODEL = "all-MiniLM-L6-v2"
-"""The model that is bundled here, as the earlier plugin called it."""
+"""The bundled model's name in the earlier plugin."""
 _TITAN = "bedrock:amazon.titan-embed-text-v2:0"
 _NO_MODEL = "it was ignored in combination with the other variables"
 PAGES = ("palette", "related", "map", "health", "editor", "metrics")
-"""What SEMANTIC_PAGES may name."""
+"""Valid names in SEMANTIC_PAGES."""
 _PAGE_SWITCHES = {
     "SEMANTIC_PALETTE": "palette",
     "SEMANTIC_RELATED": "related",
@@ -27,7 +26,7 @@ _PAGE_SWITCHES = {
     "SEMANTIC_LINK_SUGGESTIONS": "editor",
     "SEMANTIC_METRICS": "metrics",
 }
-"""Settings of 0.1 that could switch something off, and what."""
+"""Settings of 0.1 that could disable a page, and the page."""
 _OFF = ("false", "0", "no", "off")
 _NO_FILES = "the index is rebuilt from git; delete the old files once you do not want to go back"
 _TWO_MODELS = "two models are compared by otterwiki-semantic eval --model A --model B"
@@ -48,21 +47,21 @@ _NOT_NEEDED = {
     "SEMANTIC_SLOW_SEARCH": "searches that take a second or longer are logged",
     **{f"SEMANTIC_SHADOW_{each}": _TWO_MODELS for each in ("MODEL", "KEY", "URL", "OPTIONS", "SHARE")},
 }
-"""Variables of the earlier plugin and removed settings, and why one that becomes no setting is not needed."""
+"""Variables of the earlier plugin and removed settings, and why they are not needed if they map to no setting."""
 REMOVED = frozenset(name for name in _NOT_NEEDED if name.startswith("SEMANTIC_"))
-"""Settings of 0.1, which are understood by this version only."""
+"""Settings of 0.1 that only this version still accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyTool:
-    """A tool under the name that MCP servers for Markdown files have for it."""
+    """A tool under its name in MCP servers for Markdown files."""
 
     tool: str
     arguments: Mapping[str, str]
-    """Its own arguments by their names there; others are not taken."""
+    """This plugin's arguments by their names there; others are not accepted."""
     about: str
     required: tuple[str, ...] = ()
-    """Arguments that have to be given, though the tool can do without."""
+    """Arguments that are required there, though the tool itself has defaults for them."""
 
 
 LEGACY_TOOLS: Mapping[str, LegacyTool] = MappingProxyType(
@@ -80,17 +79,17 @@ LEGACY_TOOLS: Mapping[str, LegacyTool] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class LegacySettings:
-    """The variables of earlier searches as settings, by name, and a line about each for the log."""
+    """Settings derived from other tools' variables, by name, and a line about each for the log."""
 
     settings: dict[str, str]
     notices: tuple[str, ...]
 
 
 def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, str], bool]) -> LegacySettings:
-    """Return what the variables of earlier searches, and removed settings, mean here, and what to say of each.
+    """Return the settings for the variables of earlier searches and for removed settings, and a notice about each.
 
-    A setting that is set wins, then the earlier plugin's variables. `accepts` returns whether a setting takes a value;
-    others are ignored with a notice.
+    Existing settings take precedence, then the earlier plugin's variables. `accepts` returns whether a setting accepts a value;
+    other values are ignored with a notice.
     """
     names = (*_NOT_NEEDED, *(name for together, _ in _MEANINGS for name in together))
     given = {name: variables[name] for name in names if variables.get(name)}
@@ -125,7 +124,7 @@ def _origin(name: str) -> str:
 
 
 def _server(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
+    """Return the address of the ChromaDB server if one was requested. A server was also the earlier plugin's default."""
     mode = given.get("CHROMADB_MODE") or ("server" if given.get("CHROMADB_HOST") else "local")
     if mode.lower() != "server" or _keeps_in_faiss(given):
         return {}
@@ -135,7 +134,7 @@ def _server(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _model(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
+    """Return the earlier plugin's model with FAISS. With ChromaDB it used the model that is bundled here."""
     kind = (given.get("EMBEDDING_MODEL") or "local").lower()
     if not _keeps_in_faiss(given):
         return {}
@@ -178,4 +177,4 @@ _MEANINGS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, str]], dict[str, 
     (tuple(_PAGE_SWITCHES), _pages),
     (("OLLAMA_EMBEDDING_MODEL",), lambda given: {"SEMANTIC_MODEL": f"ollama:{given['OLLAMA_EMBEDDING_MODEL']}"}),
 )
-"""Variables, and what some of them mean: settings with their values, the most important one first."""
+"""Variables with the settings that they map to, most important first."""

@@ -1,14 +1,14 @@
-"""Request parameters: each is defined once, as a field of a `Request`, and parsed, limited and described from there.
+"""Request parameters: each is a field of a `Request`, which defines its parsing, limits and description.
 
 A field's type is a msgspec type with its limits (`Meta`); the string below the field describes it. The REST API, the OpenAPI
 document, the command line and the MCP tools take names, limits, defaults and help from `parameters_of`; `parse_parameters`
-reads values. What msgspec does not know of a type stands in the `extra` of its `Meta`:
+reads values. The `extra` of a type's `Meta` holds properties that msgspec does not support:
 
-- `read`: returns the value of what was sent; `ValueError` if it is not allowed
-- `allowed`: the end of error messages, if not that of the schema
-- `schema`: the JSON Schema of what can be sent, if not that of the type
-- `repeats`: whether a list may also be sent as a single value, and stand in a query string more than once
-- `internal`: whether it is no parameter, but what the code adds to a request
+- `read`: converts the sent value; `ValueError` if it is not allowed
+- `allowed`: the end of error messages, if it differs from the schema's
+- `schema`: the JSON Schema of values that can be sent, if it differs from the type's
+- `repeats`: whether a list may also be sent as a single value, or repeated in a query string
+- `internal`: whether the code adds it to a request, so that it is not a parameter
 """
 
 from __future__ import annotations
@@ -46,22 +46,19 @@ _STEP = re.compile(r"\[([0-9]+)\]|\.(\w+)")
 
 
 class Request(Struct, frozen=True, omit_defaults=True):
-    """What is asked. A field is a parameter, or a request whose parameters belong to this one, too."""
+    """A request. Each field is a parameter, or a nested request whose parameters also belong to this one."""
 
 
 class Choice(StrEnum):
-    """Values of which a parameter takes one, in any case."""
+    """Values of a parameter that accepts one of them, in any case."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
         return next((choice for choice in cls if choice == str(value).strip().lower()), None)
 
 
-# Types of parameters
-
-
 def page_path(path: str) -> str:
-    """Return a page's path as the index knows it; one of a file loses its ending."""
+    """Return a page's path as in the index; the extension of a Markdown file is removed."""
     return path.strip("/").removesuffix(".md")
 
 
@@ -70,7 +67,7 @@ def _stripped(value: Any) -> Any:
 
 
 def _line(value: Any) -> str:
-    if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would let a line end through
+    if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would allow a trailing line end
         raise ValueError
     return value.strip()
 
@@ -112,9 +109,9 @@ def _flag(value: Any) -> bool:
 
 
 _BY_TYPE: Mapping[str, Callable[[Any], Any]] = {"integer": _integer, "number": _number, "boolean": _flag}
-"""How texts of a query string, or of a body, are read as the values that they show, by type in JSON Schema.
+"""Readers for texts in a query string or in a body, by JSON Schema type.
 
-msgspec's own `strict=False` would take the text `null` for a parameter that is missing, and neither `yes` nor `05`.
+msgspec's own `strict=False` would read the text `null` as a missing parameter, and accept neither `yes` nor `05`.
 """
 _ON_ONE_LINE = f"it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line"
 Text = Annotated[
@@ -123,13 +120,13 @@ Text = Annotated[
 ]
 """One line of text, without white space around it."""
 FoldedText = Annotated[Text, Meta(extra={"read": _folded})]
-"""One line of text, in which white space counts as one space."""
+"""One line of text; runs of white space count as one space."""
 PagePath = Annotated[Text, Meta(extra={"read": _path})]
-"""A page's path as the index knows it; one of a file loses its ending."""
+"""A page's path as in the index; the extension of a Markdown file is removed."""
 QueryText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=_NOT_BLANK, extra={"read": _stripped})]
-"""What is asked: any text, without white space around it."""
+"""A query: any text without surrounding white space."""
 TypedText = Annotated[str, Meta(max_length=MAX_QUERY_CHARACTERS, extra={"read": _stripped})]
-"""What somebody has typed so far: any text, maybe none."""
+"""Text typed so far; may be empty."""
 Timestamp = Annotated[
     int,
     Meta(
@@ -140,7 +137,7 @@ Timestamp = Annotated[
         }
     ),
 ]
-"""A date or a time in ISO 8601, in UTC unless it says otherwise; read as seconds since 1970."""
+"""A date or time in ISO 8601, in UTC unless stated otherwise; read as seconds since 1970."""
 LineRange = Annotated[
     tuple[int, int],
     Meta(
@@ -151,7 +148,7 @@ LineRange = Annotated[
         }
     ),
 ]
-"""A line of a page or a range of them, such as ``12-40``; read as the first and the last."""
+"""A line of a page or a range of lines, such as ``12-40``; read as the first and the last."""
 Revision = Annotated[
     str,
     Meta(
@@ -159,12 +156,9 @@ Revision = Annotated[
         extra={"read": _stripped, "allowed": "it takes a commit's name: 4 to 64 hexadecimal digits"},
     ),
 ]
-"""The name of a commit, or its beginning."""
+"""A commit id, or its beginning."""
 Internal = Annotated[T, Meta(extra={"internal": True})]
-"""What the code adds to a request: no parameter."""
-
-
-# Parameters of a request
+"""A value that the code adds to a request; not a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +168,15 @@ class Parameter:
     name: str
     help: str
     default: Any
-    """`NODEFAULT` if it has to be given."""
+    """`NODEFAULT` if it is required."""
     values: Schema
     """The JSON Schema of its values."""
     allowed: str
     repeats: bool
     readers: tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
-    """What reads the value, and what reads each entry of a list."""
+    """Functions that read the value, and each entry of a list."""
     record: type[Struct]
-    """Its type, as that of the field `value`."""
+    """A record with the parameter's type as its field `value`."""
 
     @property
     def is_required(self) -> bool:
@@ -191,13 +185,13 @@ class Parameter:
 
     @property
     def schema(self) -> Schema:
-        """The JSON Schema of its values, with its default."""
+        """The JSON Schema of the values, with the default."""
         if self.default in (NODEFAULT, None, ()):
             return self.values
         return self.values | {"default": self.default.value if isinstance(self.default, StrEnum) else self.default}
 
     def parse(self, value: object, name: str | None = None) -> Any:
-        """Return the value that was given; `ParameterError` says under which `name`, and what is allowed."""
+        """Parse a given value. Errors: `ParameterError` with the parameter's `name` and the allowed values."""
         name = name or self.name
         if self.repeats and not isinstance(value, list | tuple):
             value = [value]
@@ -212,7 +206,7 @@ class Parameter:
             raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text") from None
         except RecursionError:
             raise ParameterError(f"{name} is nested too deeply") from None
-        except (ValueError, OverflowError) as error:  # msgspec's are of the former
+        except (ValueError, OverflowError) as error:  # msgspec's errors are ValueErrors
             raise ParameterError(self._trouble(name, value, read, str(error))) from None
 
     def _read(self, value: Any) -> Any:
@@ -222,7 +216,7 @@ class Parameter:
         return list(_read_each(each, value)) if each is not None and isinstance(value, list | tuple) else value
 
     def _trouble(self, name: str, given: Any, read: Any, error: str) -> str:
-        """Return what is wrong with the value, or with the part of it that msgspec names."""
+        """Describe the error in a value, or in the part of it that msgspec names."""
         schema, place = self.values, _PLACE.search(error)
         for index, member in _STEP.findall(place[1]) if place else ():
             key = int(index) if index else member
@@ -238,11 +232,11 @@ def _read_each(read: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[An
         try:
             yield read(value)
         except ValueError:
-            raise ValueError(f" - at `$.value[{place}]`") from None  # as msgspec names it
+            raise ValueError(f" - at `$.value[{place}]`") from None  # in msgspec's notation
 
 
 def _described(given: Any, read: Any, schema: Schema, allowed: str) -> str:
-    """Return what is wrong with a value, as it was given and as it was read, and what is allowed."""
+    """Describe an invalid value, as given and as read, and the allowed values."""
     is_list, is_text = schema["type"] == "array", "maxLength" in schema and not allowed
     if is_list and isinstance(read, list | tuple):
         return f"has {len(read):,} entries; allowed are {_sizes(schema)}"
@@ -274,7 +268,7 @@ def _sizes(schema: Schema) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as error messages show it."""
+    """Format a value for error messages."""
     try:
         text = repr(value)
     except RecursionError:
@@ -283,33 +277,33 @@ def shown(value: object) -> str:
 
 
 def parameters_of(request: type[Request]) -> tuple[Parameter, ...]:
-    """Return the parameters of a request, and of the requests in it, in order."""
+    """Return the parameters of a request and of its nested requests, in order."""
     return tuple(_by_name(request).values())
 
 
 def parse_parameters(request: type[R], values: Mapping[str, Any]) -> R:
-    """Return a request from its values (texts or JSON). None counts as not given.
+    """Build a request from texts or JSON values. None counts as not given.
 
-    Errors: `ParameterError`, also for a name that is no parameter.
+    Errors: `ParameterError`, including for an unknown name.
     """
     return _built(request, _given(request, values), None)
 
 
 def overlaid(request: R, values: Mapping[str, Any]) -> R:
-    """Return a request with the parameters that `values` names replaced. None counts as not given.
+    """Return a request with the parameters in `values` replaced. None counts as not given.
 
-    Errors: `ParameterError`, also for a name that is no parameter.
+    Errors: `ParameterError`, including for an unknown name.
     """
     return _built(type(request), _given(type(request), values), request)
 
 
 def parse_value(type_: object, value: object, name: str) -> Any:
-    """Return the value of a type of parameter; `ParameterError` if it is not allowed."""
+    """Parse a value of a parameter type. Errors: `ParameterError` if it is not allowed."""
     return _parameter("value", type_, NODEFAULT, "").parse(value, name)
 
 
 def check_names(names: Iterable[str], known: Collection[str], where: str = "") -> None:
-    """Raise `ParameterError` for a name that is not among the known ones, with the one that may be meant."""
+    """Raise `ParameterError` for an unknown name, with the nearest known one."""
     for name in names:
         if name not in known:
             nearest = difflib.get_close_matches(name[:_MAX_SHOWN], known, 1)
@@ -319,16 +313,13 @@ def check_names(names: Iterable[str], known: Collection[str], where: str = "") -
 
 
 def unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of a JSON object, as an `object_pairs_hook`; `ParameterError` if a name is given twice."""
+    """Return the members of a JSON object, as an `object_pairs_hook`. Errors: `ParameterError` for a duplicate name."""
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
             raise ParameterError(f"{shown(name)} is given more than once")
         members[name] = value
     return members
-
-
-# Inside
 
 
 @cache
@@ -375,7 +366,7 @@ def _parameter(name: str, hint: object, default: Any, help_: str) -> Parameter:
 
 
 def _schema(record: type[Struct], type_: inspect.Type) -> Schema:
-    """Return the JSON Schema of the values of a record's only field, without null, and without references."""
+    """Return the JSON Schema for values of a record's only field, without null and references."""
     if isinstance(type_, inspect.EnumType):  # msgspec would sort them
         return {"type": "string", "enum": [choice.value for choice in type_.cls]}
     _, components = msgspec.json.schema_components([record], ref_template="{name}")
@@ -414,7 +405,7 @@ def _is_request(type_: object) -> bool:
 
 
 def _required(type_: inspect.Type) -> inspect.Type:
-    """Return a type without null; of others, the first."""
+    """Return a type without null; of the remaining types, the first."""
     return type_.types[0] if isinstance(type_, inspect.UnionType) else type_
 
 

@@ -1,4 +1,4 @@
-"""Makes what another program says fit to be shown: without secrets, and without the texts that it was sent."""
+"""Makes other programs' messages safe to show: without secrets, and without the texts sent to them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _ESCAPED_SPACE = re.compile(r"(?<!\\)\\++[nrtfv]")
 
 
 def redact(text: str, secrets: Iterable[str | None], sent: Iterable[str] = ()) -> str:
-    """Return the beginning of a text in one line, with its secrets hidden; nothing at all if it repeats a sent text.
+    """Return the beginning of a text on one line, with its secrets hidden; empty if it repeats a sent text.
 
-    It repeats one if it has 20 successive characters of it, or, of 4 characters or more, all of it; however they are escaped.
+    A text is repeated if the message contains 20 successive characters of it, or all of a text of 4 or more characters, in any
+    escaped form.
     """
     for secret in filter(None, secrets):
         for form in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:

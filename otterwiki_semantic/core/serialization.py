@@ -1,7 +1,7 @@
-"""Records as JSON, and their JSON Schemas: the same for the API, the daemon's socket and the command line.
+"""Records as JSON, and their JSON Schemas, shared by the API, the daemon's socket and the command line.
 
-A record's fields are the fields of its JSON. Those with a default in a record with ``omit_defaults`` are left out
-if they have it. The string below a field describes it in the schema.
+A record's fields are the fields of its JSON. In a record with ``omit_defaults``, fields with their default value are left out.
+The string below a field describes it in the schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REFERENCE = "#/components/schemas/{name}"
 
 
 def encode(value: Any) -> bytes:
-    """Return records, and lists and dicts of them, as JSON."""
+    """Encode records, and lists and dicts of them, as JSON."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
@@ -32,19 +32,19 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """Return the record that was encoded. Errors: `msgspec.ValidationError`, `msgspec.DecodeError`."""
+    """Decode a record. Errors: `msgspec.ValidationError`, `msgspec.DecodeError`."""
     return msgspec.json.decode(data, type=type_)
 
 
 def to_builtins(value: Any) -> Any:
-    """Return a record as dicts, lists, texts and numbers."""
+    """Convert a record to dicts, lists, strings and numbers."""
     return msgspec.to_builtins(value)
 
 
 def json_schemas(records: Iterable[type]) -> dict[str, Schema]:
-    """Return the JSON Schemas of records and of those in them, by name; they refer to each other below `components/schemas`.
+    """Return the JSON Schemas of records and their nested records, by name; references are below `components/schemas`.
 
-    Every field is required, but for those that may be left out.
+    Every field is required, except fields that may be left out.
     """
     known = {record.__name__: record for record in _reachable(records)}
     _, schemas = msgspec.json.schema_components(list(known.values()), ref_template=_REFERENCE)
@@ -90,7 +90,7 @@ def _property(schema: Schema, *, is_optional: bool) -> Schema:
 
 
 def _without_false(schema: Any) -> Any:
-    """Return a part of a schema without `"items": false`, which generators of clients stumble over and `maxItems` implies."""
+    """Return a schema without `"items": false`, which breaks some client generators and is implied by `maxItems`."""
     if isinstance(schema, list):
         return [_without_false(each) for each in schema]
     if not isinstance(schema, dict):
@@ -100,7 +100,7 @@ def _without_false(schema: Any) -> Any:
 
 
 def field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the string below each field of a record that has one, by the field's name; a subclass describes it anew."""
+    """Return the string below each described field of a record, by name; a subclass overrides descriptions."""
     classes = reversed(record.__mro__[: record.__mro__.index(msgspec.Struct)])
     return {
         field.target.id: " ".join(below.value.value.split())

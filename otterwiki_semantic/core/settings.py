@@ -35,17 +35,17 @@ CHROMA_PROVIDERS = {
     "together": "together_ai",
     "voyage": "voyageai",
 }
-"""Embedding providers that ChromaDB's own embedding functions speak to, by their names there."""
+"""Embedding providers available through ChromaDB's embedding functions, by their names in ChromaDB."""
 PRESETS = {"multilingual": "sentence-transformers:intfloat/multilingual-e5-small", "ollama:multilingual": "ollama:bge-m3"}
-"""Names for a good model of many languages, and what they stand for."""
+"""Names of recommended multilingual models, and the models."""
 _E5 = "multilingual-e5-"
 _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
-"""What these models were trained with; their files do not say so."""
+"""The prompts that these models were trained with; their files do not contain them."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 CHAT_PROVIDERS = ("ollama", "openai", "anthropic")
 EXTRACTIVE = "extractive"
-"""Answers are made of the pages' own sentences."""
+"""Answers consist of the pages' own sentences."""
 VECTOR_SEARCH = ("auto", "exact", "chroma")
 VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
@@ -54,30 +54,27 @@ _PROVIDERS_OWN_KEYS = (
     ("answers", "answers", "openai", ("OPENAI_API_KEY",)),
     ("answers", "answers", "anthropic", ("ANTHROPIC_API_KEY",)),
 )
-"""Names of a key that a provider's own programs use: taken where ours is not set, for a model and its key and address."""
+"""Fallback names of keys, as providers' own programs use them: model setting, prefix of key and address, provider, names."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-# Types of settings
-
-
 class _RefusedError(ValueError):
-    """A value is not allowed. The message follows the setting's name, and does not repeat the value."""
+    """A value is not allowed. The message continues the setting's name, and does not repeat the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """What a setting may be."""
+    """The type of a setting, with its allowed values."""
 
     allowed: str
     """For people."""
     parse: Callable[[str], Any]
     """Returns the value; `ValueError` if it is not allowed."""
     wrong: str = ""
-    """What an error says instead of repeating the value, which may hold a key."""
+    """The error text to use instead of the value, which may contain a key."""
 
     def read(self, name: str, value: str) -> Any:
-        """Return the value of the setting `name`; `ConfigError` says what is allowed."""
+        """Return the value of the setting `name`. Errors: `ConfigError` with the allowed values."""
         try:
             return self.parse(value)
         except _RefusedError as refused:
@@ -95,7 +92,7 @@ def _check(is_allowed: object) -> None:
 
 
 def read_flag(value: str) -> bool:
-    """Return true or false, from a text in any case; `ValueError` for another one."""
+    """Parse a boolean in any case. Errors: `ValueError` for another text."""
     text = value.strip().lower()
     _check(text in _FLAGS)
     return _FLAGS[text]
@@ -119,7 +116,7 @@ def _matching(pattern: str, allowed: str, wrong: str = "") -> SettingType:
 
 
 def _model(providers: Sequence[str], allowed: str, *alone: str, presets: Mapping[str, str] | None = None) -> SettingType:
-    """A model as ``provider:name``, or one of some names alone."""
+    """A model as ``provider:name``, or one of the names in `alone`."""
 
     def parse(value: str) -> str:
         value = (presets or {}).get(value, value)
@@ -144,14 +141,14 @@ def _server_url(value: str) -> str:
 
 
 def _api_url(key: str) -> SettingType:
-    """The address of an HTTP API, which takes the key of the setting `key`."""
+    """The address of an HTTP API that receives the key in the setting `key`."""
     allowed = "http://host:port or https://host:port, with or without a path"
 
     def parse(value: str) -> str:
         parts = urlsplit(value)
         if parts.username is not None or parts.password is not None:
             raise _RefusedError(f"must not contain a user name or a password; set {key}")
-        if parts.query or parts.fragment:  # either may hold a key
+        if parts.query or parts.fragment:  # either may contain a key
             raise _RefusedError(f"must not contain ? or #; allowed: {allowed}")
         _check(parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1) >= 1)
         return value.rstrip("/")
@@ -183,7 +180,7 @@ def _pages(value: str) -> tuple[str, ...]:
 
 
 def _patterns(value: str) -> tuple[str, ...]:
-    """Return git's globs of paths; those that git would take without ever finding a page for them are not allowed."""
+    """Return git globs for paths; globs that git accepts but that never match a page are not allowed."""
     patterns = tuple(shlex.split(value))
     for pattern in patterns:
         folders = pattern.removesuffix("/").split("/")
@@ -213,7 +210,7 @@ def _readable_file(value: str) -> Path:
 
 
 MAX_PAGE_BYTES = 2_000_000
-"""Bytes of a page that are indexed."""
+"""The most bytes of a page to index."""
 DEFAULT_TENANT, DEFAULT_DATABASE = "default_tenant", "default_database"
 _TEXT = SettingType("text", str)
 _FLAG = SettingType("true or false", read_flag)
@@ -254,18 +251,18 @@ _READABLE_FILE = SettingType("the path of a file that can be read", _readable_fi
 
 
 def setting(type_: SettingType, default: Any, help_: str) -> Any:
-    """Return a dataclass field that is a setting; its name is that of the field, after ``SEMANTIC_``."""
+    """Return a dataclass field for a setting; the setting's name is the field's, after ``SEMANTIC_``."""
     return field(default=default, repr=type_ is not _SECRET, metadata={"setting": type_, "help": help_})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the plugin and the command line are told."""
+    """The configuration of the plugin and the command line."""
 
     repository: Path
     """The wiki's git repository."""
     data_dir: Path
-    """Where the index lives."""
+    """The directory of the index."""
     api_key: str | None = field(default=None, repr=False)
     """``OTTERWIKI_API_KEY``: what programs authenticate with."""
     model: str = setting(_MODEL, BUNDLED, "The embedding model.")
@@ -325,22 +322,22 @@ class Settings:
 
     @property
     def has_chat_model(self) -> bool:
-        """Whether there is a model that answers questions."""
+        """Whether a model for answering questions is configured."""
         return self.answers not in {None, EXTRACTIVE}
 
     @property
     def may_rewrite_questions(self) -> bool:
-        """Whether there is a model that may reword questions."""
+        """Whether a model may reword questions."""
         return self.answers_rewrite and self.has_chat_model
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"
 INDEX_SETTINGS = ("model", "model_url", "model_window", "query_prompt", "passage_prompt", "chunks", "languages")
-"""The fields that decide what an index is made of, except for what may be secret."""
+"""The fields that determine the content of an index, except secrets."""
 
 
 def index_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that decide what an index is made of, as JSON has them."""
+    """Return the settings that determine the content of an index, as JSON values."""
     values = {name: getattr(settings, name) for name in INDEX_SETTINGS}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None}
 
@@ -353,15 +350,15 @@ SETTINGS: dict[str, SettingType] = {
     f"{PREFIX}{each.name.upper()}": each.metadata["setting"] for each in fields(Settings) if "setting" in each.metadata
 }
 SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *SETTINGS)
-"""The names of all settings, beside the wiki's own ``REPOSITORY``."""
+"""The names of all settings, in addition to the wiki's own ``REPOSITORY``."""
 SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_ in SETTINGS.items() if type_ is _SECRET}
-"""The fields that hold a secret, and the settings they come from."""
+"""The fields that contain a secret, and their settings."""
 
 
 def with_index_settings(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """Return settings with what decides about an index taken from another place, as `index_settings` wrote it there.
+    """Return settings with the index settings replaced by `values`, as written by `index_settings`.
 
-    Key and options of the model stay only if they are for the same server.
+    The model's key and options remain only if they are for the same server.
     """
     given: dict[str, Any] = {name: values.get(name) for name in INDEX_SETTINGS}
     given["languages"] = tuple(given["languages"] or (ENGLISH,))
@@ -375,7 +372,7 @@ def _server_of(model: str, url: str | None) -> tuple[str, str | None]:
 
 
 def read_setting(name: str, environment: Mapping[str, str]) -> Any:
-    """Return the value of one setting, by the name of its field; None if it is not set. `ConfigError` if it is not allowed."""
+    """Return one setting by the name of its field; None if it is not set. Errors: `ConfigError` if the value is not allowed."""
     variable = f"{PREFIX}{name.upper()}"
     value = environment.get(variable)
     return SETTINGS[variable].read(variable, value) if value else None
@@ -387,10 +384,10 @@ def read_settings(
     repository: Path | None = None,
     data_dir: Path | None = None,
 ) -> Settings:
-    """Return the settings; `repository` and `data_dir`, where given, win over what is configured.
+    """Return the settings; `repository` and `data_dir` override the configured ones.
 
-    Errors: `ConfigError` for a name that begins like a setting's and is none, for a value that is not allowed, and without a
-    repository.
+    Errors: `ConfigError` for an unknown name with a setting's prefix, for a value that is not allowed, and if no repository is
+    configured.
     """
     given = _given(wiki_config, environment)
     given |= from_legacy_variables(given, _accepts).settings
@@ -430,10 +427,9 @@ def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
 def settings_with_model(
     settings: Settings, model: str, wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Return the settings of an index with this embedding model; `ConfigError` if there is no such model.
+    """Return the settings for an index with this embedding model. Errors: `ConfigError` if the model is invalid.
 
-    Another model than the configured one keeps address, key and options if it is of the same provider; its window and prompts
-    are its own.
+    If the provider is the configured one, the model shares its address, key and options; its window and prompts are its own.
     """
     name = f"{PREFIX}MODEL"
     other = SETTINGS[name].read(name, model)
@@ -449,17 +445,17 @@ def settings_with_model(
 def fallback_settings(
     wiki_config: Mapping[str, Any], repository: Path, environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Return the settings of a wiki with a bad one: the defaults, with the API key, and no place for an index."""
+    """Return settings for a wiki with an invalid one: the defaults, with the API key, and no place for an index."""
     return Settings(repository, Path(os.devnull), _given(wiki_config, environment).get("OTTERWIKI_API_KEY") or None)
 
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
-    """Return which variables of earlier searches are taken as settings, and what to say of each."""
+    """Return the settings taken from variables of earlier searches, and a notice about each."""
     return from_legacy_variables(_given(wiki_config, environment), _accepts)
 
 
 def unencrypted_keys(settings: Settings) -> list[str]:
-    """Return the keys that go to another machine unencrypted, which may be one of the same private network."""
+    """Return the keys that are sent to another machine unencrypted, which may be on the same private network."""
     pairs = (
         ("model", settings.model_key, settings.model_url),
         ("reranker", settings.reranker_key, settings.reranker_url),
@@ -490,7 +486,7 @@ def _accepts(name: str, value: str) -> bool:
 
 
 def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what is set, by name, as text; the environment wins."""
+    """Return what is set, by name, as text; the environment takes precedence."""
     return {
         name: _text(value) if name.endswith("_PROMPT") else _text(value).strip()
         for source in (wiki_config, environment)
@@ -500,12 +496,12 @@ def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> di
 
 
 def _text(value: object) -> str:
-    """Return a value as the text that the environment would have; ``settings.cfg`` can also hold a list."""
+    """Return a value as it would be in the environment; in ``settings.cfg`` it can also be a list."""
     return shlex.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _providers_own_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys that are set under the names of providers' own programs; they go to the providers' own addresses only."""
+    """Return keys set under the names that providers' own programs use; they are only sent to the providers' own addresses."""
     found = {}
     for model, kind, provider, names in _PROVIDERS_OWN_KEYS:
         is_used = str(values.get(model)).startswith(f"{provider}:") and f"{kind}_url" not in values

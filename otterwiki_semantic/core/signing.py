@@ -1,4 +1,4 @@
-"""Statements that the wiki and the MCP server sign for each other, with the API key that both have."""
+"""Statements that the wiki and the MCP server sign for each other, with their shared API key."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from itsdangerous.encoding import base64_decode
 T = TypeVar("T")
 
 MIN_KEY_CHARACTERS = 20
-"""Everyone can obtain a signed text, and try keys with it without asking: a key that can be guessed must not sign."""
+"""Anyone can obtain a signed text, and try keys with it offline: a key that can be guessed must not sign."""
 MAX_STATEMENT_BYTES = 1 << 14
 
 
 class _BoundedSerializer(URLSafeSerializer):
-    """Unpacks no more than a statement may have: everyone can have one signed that unpacks to a thousand times its length."""
+    """Limits the unpacked size of a statement: anyone can get one signed that unpacks to a thousand times its length."""
 
     def load_payload(self, payload: bytes, *args: Any, **named: Any) -> Any:
         if not payload.startswith(b"."):
@@ -31,18 +31,18 @@ class _BoundedSerializer(URLSafeSerializer):
 
 
 class Signer:
-    """Signs statements for one purpose: those for another are not accepted."""
+    """Signs statements for one purpose, and accepts no statements for other purposes."""
 
     def __init__(self, key: str, purpose: str) -> None:
         options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
         self._serializer = _BoundedSerializer(key, salt=f"otterwiki-semantic {purpose}", signer_kwargs=options)
 
     def sign(self, statement: object) -> str:
-        """Return a statement (a record, or JSON) as a signed text of letters, digits and ``-_.``."""
+        """Sign a statement (a record, or JSON) and return it as a text of letters, digits and ``-_.``."""
         return str(self._serializer.dumps(msgspec.to_builtins(statement)))
 
     def read(self, text: str, type_: type[T]) -> T | None:
-        """Return the statement that was signed; None if it is not signed with the key, or of another type."""
+        """Return the signed statement, or None if it is not signed with the key, or has another type."""
         try:
             return msgspec.convert(self._serializer.loads(text), type_)
         except (BadData, msgspec.ValidationError, ValueError):

@@ -1,4 +1,4 @@
-"""Telemetry: what the index reports about its work, for metrics and log lines."""
+"""Telemetry: the index's reports about its work, for metrics and log lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING = (
 
 
 class Failure(StrEnum):
-    """What failed. One incident may count twice: a sync that fails because of the catalog is also a failed sync."""
+    """The kind of a failure. One incident may count twice: a sync that fails because of the catalog is also a failed sync."""
 
     CATALOG = "catalog"
     MODEL = "model"
@@ -32,7 +32,7 @@ class Failure(StrEnum):
 
 
 class EmbeddingKind(StrEnum):
-    """What the model embeds: a query, or passages of pages."""
+    """The input of the embedding model: a query, or passages of pages."""
 
     QUERY = "query"
     PASSAGE = "passage"
@@ -44,10 +44,10 @@ class IndexState:
 
     status: IndexStatus
     unfinished_pages: int
-    """Pages without vectors, because the model failed on them."""
+    """Pages without vectors because the model failed on them."""
     equals_head: bool
     commits_behind: int | None
-    """Commits of HEAD that are not indexed; None if git cannot say."""
+    """Commits of HEAD that are not indexed; None if git cannot tell."""
     cache_hits: int
     """Queries whose vectors were cached."""
     cache_misses: int
@@ -64,36 +64,36 @@ class SearchEvent:
     options: SearchOptions
     context: SearchContext
     seconds: float
-    """How long it took for all of its queries."""
+    """Duration for all queries of the search."""
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as a search in the search log and the metrics; drafts and further results of a search do not."""
+        """Whether it counts in the search log and the metrics; drafts and further results of a search do not."""
         return self.context.is_logged and not self.options.draft and not self.options.offset
 
 
 class Telemetry:
-    """Hooks for what happens in the index. The base class is a no-op."""
+    """Hooks for events in the index. The base class does nothing."""
 
     def record_search(self, search: SearchEvent) -> None:
         """Record a search."""
 
     def record_embedding(self, kind: EmbeddingKind, texts: int) -> AbstractContextManager[None]:
-        """Return a context manager around the embedding of `texts` texts: records how long it takes, and whether it fails."""
+        """Return a context manager for embedding `texts` texts, which records the duration and failures."""
         del kind, texts
         return nullcontext()
 
     def record_sync(self, seconds: float, *, has_changed: bool) -> None:
-        """Record a sync that succeeded, and whether it changed pages."""
+        """Record a successful sync, and whether it changed pages."""
 
     def record_up_to_date(self) -> None:
-        """Record that the index equals HEAD now."""
+        """Record that the index now equals HEAD."""
 
     def record_failure(self, failure: Failure) -> None:
         """Count a failure."""
 
     def render(self, state: IndexState) -> str:
-        """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are kept."""
+        """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are collected."""
         del state
         raise MetricsError(MISSING)
 
@@ -102,12 +102,12 @@ NO_TELEMETRY = Telemetry()
 
 
 ANNOUNCEMENTS = logging.getLogger("otterwiki_semantic.announcements")
-"""What people read in the wiki's log although it is no warning."""
+"""Messages for people in the wiki's log that are not warnings."""
 _UNQUOTED = re.compile(r"[^\s\"=]+")
 
 
 def logfmt(event: str, **fields: object) -> str:
-    """Return a log line `event=… name=value …`: floats with up to three decimals, booleans in lower case, odd text quoted."""
+    """Format a log line `event=… name=value …`: floats with up to three decimals, lower-case booleans, unusual text quoted."""
     return " ".join(f"{name}={_shown(value)}" for name, value in {"event": event, **fields}.items())
 
 

@@ -1,4 +1,4 @@
-"""A time limit for calls that have none of their own, or none that can be relied on."""
+"""A time limit for calls without a reliable one of their own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def call_with_timeout(seconds: float, call: Callable[[], T]) -> T:
-    """Return what `call` returns, or raise what it raises; `TimeoutError` after `seconds`.
+    """Return or raise the outcome of `call`. Errors: `TimeoutError` after `seconds`.
 
-    A call that takes longer continues in its own thread, which does not keep the process from ending.
+    A call that takes longer continues in its own thread, which does not prevent the process from exiting.
     """
     outcome: Future[T] = Future()
 

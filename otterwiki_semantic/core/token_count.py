@@ -1,4 +1,4 @@
-"""The tokens of a text for a language model, estimated: which model reads it is not known."""
+"""An estimate of a text's tokens, for an unknown language model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _ASCII_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 4, 3
 def count_tokens(text: str) -> int:
     """Estimate the tokens of a text: one per 4 ASCII characters, one per 3 UTF-8 bytes of anything else.
 
-    An umlaut costs two thirds of a token, a Chinese character one. Models differ; what matters is that longer text never costs
-    less, and that two texts together never cost more than both separately.
+    An umlaut costs two thirds of a token, a Chinese character one. Models differ. The estimate never decreases for a longer
+    text, and two joined texts never cost more than both separately.
     """
     plain = len(text) if text.isascii() else sum(character < "\x80" for character in text)
     other = 0 if plain == len(text) else len(text.encode("utf-8", "surrogatepass")) - plain

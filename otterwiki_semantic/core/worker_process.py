@@ -1,6 +1,6 @@
-"""Run functions in a process of its own, with limits of time and memory that hold whatever they do.
+"""Run functions in a separate process, with hard limits on time and memory.
 
-`re` and other C code cannot be interrupted and may hold the interpreter lock for minutes; only the end of a process stops them.
+`re` and other C code cannot be interrupted, and may hold the interpreter lock for minutes. Only killing the process stops them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MEMORY_BYTES = 1 << 30
-"""Address space of the process; it takes about 60 MB of it to begin with."""
+"""Address space of the process; about 60 MB is used at the start."""
 _CLOCK_FACTOR = 6
-"""A call may take this many times its processor time by the clock, on a machine that is busy with other work."""
+"""Limit on a call's wall-clock time, as a multiple of its CPU time, for a machine that is busy with other work."""
 _NETWORK_EVENTS = {"socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
 _COMMAND = (sys.executable, "-P", "-m", "otterwiki_semantic.core.worker_process")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""For NumPy and scikit-learn: a call uses one processor, and no address space for the stacks of other threads."""
+"""For NumPy and scikit-learn: a call uses one CPU, and no address space for the stacks of other threads."""
 
 
 class _EndedError(Exception):
@@ -41,8 +41,8 @@ class _EndedError(Exception):
 class WorkerProcess:
     """A process that is started by the first call and runs one call at a time. Safe for several threads.
 
-    It ends with this one in any case, even during a call, because its input is closed then; and after `idle_seconds` without a
-    call. `niceness` is added to its priority's; `memory_bytes` limits its address space.
+    The process always ends with its parent, even during a call, because its input closes; it also ends after `idle_seconds`
+    without a call. `niceness` is added to the parent's; `memory_bytes` limits the address space.
     """
 
     def __init__(self, idle_seconds: float | None = None, niceness: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -53,16 +53,16 @@ class WorkerProcess:
         self._is_closed = False
 
     def call(self, seconds: float, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-        """Return what a function of a module returns, which may take so many seconds of processor time.
+        """Return the result of a module's function, which may take `seconds` of CPU time.
 
-        Everything that goes in or out is pickled. Errors: those of the function; `LimitExceededError` if it takes more time or
+        Arguments and results are pickled. Raises the function's errors, and `LimitExceededError` if it takes more time or
         memory than allowed, or if the process ends for another reason.
         """
         message = seconds, function, arguments, keywords
         with self._calling:
             try:
                 is_answer, result = self._exchange(message, seconds)
-            except _EndedError:  # perhaps not because of this call
+            except _EndedError:  # this call may not be the cause
                 try:
                     is_answer, result = self._exchange(message, seconds)
                 except _EndedError as error:
@@ -87,7 +87,7 @@ class WorkerProcess:
         raise LimitExceededError(f"took longer than {seconds * _CLOCK_FACTOR:.0f} s")
 
     def _send(self, message: object) -> Connection:
-        """Send a message to the process, or to a new one if there is none, or it has ended since the last call."""
+        """Send a message to the process, or to a new one if none is running."""
         if self._is_closed:
             raise LimitExceededError("was stopped")
         with suppress(OSError):
@@ -109,13 +109,13 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,
-                process_group=0,  # an interrupt from the keyboard is for its user
+                process_group=0,  # an interrupt from the keyboard is meant for the parent
             )
         self._connection = Connection(mine.detach())
         return self._connection
 
     def _end(self) -> int | None:
-        """Kill the process, if there is one; return its status, which is its own if it had ended before."""
+        """Kill the process, if there is one, and return its status: its own if it had already ended."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
@@ -128,7 +128,7 @@ class WorkerProcess:
         return process.wait()
 
     def close(self) -> None:
-        """Kill the process, whatever it does, and start no other."""
+        """Kill the process, whatever it is doing, and start no other."""
         self._is_closed = True
         process = self._process
         if process is not None:
@@ -140,10 +140,10 @@ class WorkerProcess:
 
 
 def main(idle_seconds: float, niceness: int, memory_bytes: int) -> None:
-    """Answer the calls on standard input, a socket, until it is closed or nothing comes for `idle_seconds` (0: for ever)."""
+    """Answer the calls on standard input, a socket, until it closes or is idle for `idle_seconds` (0: without limit)."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(ValueError, OSError):  # macOS knows no such limit
+    with suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     threading.Thread(target=_end_with_caller, daemon=True).start()
     connection = Connection(0)
@@ -155,13 +155,13 @@ def main(idle_seconds: float, niceness: int, memory_bytes: int) -> None:
 
 def _end_with_caller() -> None:
     watch = select.poll()
-    watch.register(0, 0)  # reports nothing but that the other end is closed
+    watch.register(0, 0)  # only reports that the other end is closed
     watch.poll()
     os._exit(1)
 
 
 def restart_clock(seconds: float) -> None:
-    """Let the call that is running take so many seconds of processor time from now on: its next stage has its own limit.
+    """Give the running call `seconds` of CPU time from now on, for its next stage.
 
     Does nothing in a process without limits.
     """
@@ -170,7 +170,7 @@ def restart_clock(seconds: float) -> None:
 
 
 def forbid_network() -> None:
-    """Have every later attempt of this process to reach the network fail. Does nothing in a process without limits."""
+    """Block all further network access of this process. Does nothing in a process without limits."""
     if signal.getitimer(signal.ITIMER_PROF)[0]:
         _install_network_guard()
 
@@ -193,7 +193,7 @@ def _answer(
         return True, function(*arguments, **keywords)
     except MemoryError:
         return False, LimitExceededError(f"takes more than {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20:,} MB of memory")
-    except Exception as error:  # noqa: BLE001 - whatever it raises is raised again by the caller
+    except Exception as error:  # noqa: BLE001 - the caller raises it again
         return False, error
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 Matrix = npt.NDArray[np.float32]
-"""Unit vectors as rows: float32, number of texts x dimension. Also a single vector, which is one row."""
+"""Unit vectors as rows: float32, number of texts x dimension. A single vector is one row."""
 
 
-# ONNX Runtime, from 1.29 on, would report this machine and the model to its maker; it reads this when it is loaded.
+# ONNX Runtime 1.29 and later would report this machine and the model to its maker; it reads this variable when it loads.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 class Embedder(Protocol):
     """A model that embeds texts as unit vectors; safe to call from several threads.
 
-    Creating one asks no server. What a server reports about its model (dimension, context window) is cached in the data
-    directory, so that an index can be opened while the server is down. Errors of the methods that use the model:
-    `ModelUnreachableError` if a later call may succeed, `ModelError` if somebody has to do something first.
+    Creating one contacts no server. What a server reports about its model (dimension, context window) is cached in the data
+    directory, so that an index can be opened while the server is down. Methods that use the model raise `ModelUnreachableError`
+    if a later call may succeed, and `ModelError` if somebody has to fix something first.
     """
 
     name: str
@@ -30,52 +30,52 @@ class Embedder(Protocol):
     is_calibrated: bool
     """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
     asks_server: bool
-    """Whether a server computes the vectors, which takes time but no processor of this machine."""
+    """Whether a server computes the vectors, which takes time but no CPU of this machine."""
 
     @property
     def device(self) -> str:
-        """What computes the vectors: `cpu`, `cuda`, or another of PyTorch's; empty for a server or an unopened model."""
+        """The device in use: `cpu`, `cuda` or another PyTorch device; empty for a server or an unopened model."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the model: under one fingerprint the same text always gets the same vector.
+        """The identity of the model: under one fingerprint the same text always gets the same vector.
 
-        It changes when the model turns out to be a different one; the index is then rebuilt.
+        The fingerprint changes when the model turns out to be a different one; the index is then rebuilt.
         """
         ...
 
     @property
     def dimension(self) -> int:
-        """Length of a vector; 0 while it is unknown."""
+        """The length of a vector; 0 while it is unknown."""
         ...
 
     @property
     def window(self) -> int:
-        """The context window: tokens of the longest text, special ones included."""
+        """The context window: tokens of the longest text, including special ones."""
         ...
 
     @property
     def overhead(self) -> int:
-        """Tokens of the context window that every passage takes in addition to its text: special ones, and the prompt."""
+        """Tokens of the context window that every passage uses in addition to its text: special ones and the prompt."""
         ...
 
     def prepare(self) -> None:
-        """Make sure that the model is there, and find out what is unknown about it; may ask its server."""
+        """Check that the model is available, and find out what is unknown about it; may contact its server."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of passages, for the index; at low priority."""
+        """Return the vectors of passages for the index; runs at low priority."""
         ...
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
-        """Return the vectors of queries; `interactive=False` uses the longer timeouts of the index, as nobody waits."""
+        """Return the vectors of queries. `interactive=False` uses the longer timeouts of the index."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, without special ones; asks no server."""
+        """Return the number of tokens of each text, without special ones; contacts no server."""
         ...
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each passage as the model reads it, with special ones and prompt; asks no server."""
+        """Return the number of tokens of each passage as input, with special ones and prompt; contacts no server."""
         ...

@@ -1,4 +1,4 @@
-"""Vectors of texts that are asked for again and again while somebody types."""
+"""A cache of vectors for texts that are embedded repeatedly while somebody types."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _CACHE_SIZE = 1_024
 
 
 class CachedEmbedder:
-    """Embeds passages with a model, and remembers the vectors of the last 1,024."""
+    """Embeds passages with a model, and caches the last 1,024 vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.model = embedder
         self._cached: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
-        """Vectors by text and fingerprint of the model; last the most recently used."""
+        """Vectors by text and model fingerprint; most recently used last."""
         self._lock = Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, as rows. Errors: those of `Embedder`."""
+        """Return the vectors of texts, as rows. Raises the errors of `Embedder`."""
         fingerprint = self.model.fingerprint
         with self._lock:
             known = {text: self._cached[text, fingerprint] for text in texts if (text, fingerprint) in self._cached}

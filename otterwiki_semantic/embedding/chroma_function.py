@@ -1,4 +1,4 @@
-"""The model of a collection as one of ChromaDB's embedding functions, so that others can ask the collection in words."""
+"""The model of a collection as a ChromaDB embedding function, so that other programs can query the collection by text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FROM_ENVIRONMENT = ("model_key", "model_url", "model_options", "device", "threa
 
 @register_embedding_function
 class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
-    """Embeds texts with the model that a wiki's collection was made with.
+    """Embeds texts with the model that a wiki's collection was built with.
 
-    Where a model's server is, and the key for it, are read from the environment (`SEMANTIC_MODEL_URL`, `SEMANTIC_MODEL_KEY`,
-    `SEMANTIC_MODEL_OPTIONS`): a collection must not choose who gets a key. Nothing is loaded or asked before the first text.
-    Errors: `ConfigError` for a setting that is not valid; `ModelError` if the model cannot be used.
+    The address of a model server, and its key, are read from the environment (`SEMANTIC_MODEL_URL`, `SEMANTIC_MODEL_KEY`,
+    `SEMANTIC_MODEL_OPTIONS`): a collection must not choose who gets a key. Nothing is loaded or requested before the first
+    text. Errors: `ConfigError` for an invalid setting; `ModelError` if the model cannot be used.
     """
 
     def __init__(self, **config: Any) -> None:
@@ -46,7 +46,7 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
 
     @cached_property
     def _embedder(self) -> Embedder:
-        directory = Path(mkdtemp(prefix="otterwiki-semantic-"))  # for what the model's server says of itself
+        directory = Path(mkdtemp(prefix="otterwiki-semantic-"))  # for what the model's server reports about itself
         weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         given = {name: value for name in _FROM_ENVIRONMENT if (value := read_setting(name, os.environ)) is not None}
         embedder = open_embedder(Settings(repository=directory, data_dir=directory, **{**self._config, **given}))
@@ -55,18 +55,18 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
 
     @staticmethod
     def name() -> str:
-        """Return the name by which ChromaDB knows it."""
+        """Return the name under which ChromaDB registers this function."""
         return "otterwiki-semantic"
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WikiEmbeddingFunction:
-        """Return the function that a collection's configuration describes."""
+        """Return the function for a collection's configuration."""
         return WikiEmbeddingFunction(**config)
 
     def get_config(self) -> dict[str, Any]:
-        """Return what the collection's configuration is to say: `model_config`."""
+        """Return the configuration to store with the collection: `model_config`."""
         return dict(self._config)
 
     def default_space(self) -> Space:
-        """Return the distance between its vectors."""
+        """Return the distance function for the vectors."""
         return "cosine"

@@ -24,12 +24,12 @@ MODEL_CONFIG = ("model", "model_window", "query_prompt", "passage_prompt")
 
 
 def model_config(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies the model, of `core.settings.index_settings`: no address, key or options."""
+    """Return the parts of `core.settings.index_settings` that identify the model: no address, key or options."""
     return {name: settings[name] for name in MODEL_CONFIG if name in settings}
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """Return the configured model; no server is asked and no large file read before it is used."""
+    """Return the configured model. Contacts no server and reads no large file before it is used."""
     if settings.model == BUNDLED:
         return BundledModel(threads=settings.threads or None)
     provider = settings.model.partition(":")[0]

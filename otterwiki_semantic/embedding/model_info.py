@@ -1,4 +1,4 @@
-"""What is known about a model that has to be asked for it, cached in the data directory.
+"""What a model reports about itself, cached in the data directory.
 
 An index is opened with what was known about its model when it was built, so that it answers while the model's server is down.
 """
@@ -20,7 +20,7 @@ from otterwiki_semantic.embedding.options import model_options
 UNKNOWN_WINDOW = 512
 USUAL_OVERHEAD = 2
 _NEUTRAL = frozenset({"cache_folder", "device", "keep_alive", "local_files_only", "profile", "region", "user"})
-"""Options that say where and how a model runs, and do not change its vectors."""
+"""Options that determine where and how a model runs, and do not change its vectors."""
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class ModelInfo(msgspec.Struct, frozen=True):
     digest: str
     """Identifies the version of the model."""
     place: str = ""
-    """Where the model was asked."""
+    """The place where the model was queried."""
     sample: tuple[float, ...] = ()
-    """The vector of a fixed text, by which a model without a digest of its own is recognised."""
+    """The vector of a fixed text, which identifies a model without a digest."""
     overhead: Annotated[int, msgspec.Meta(ge=0)] = USUAL_OVERHEAD
     """See `Embedder.overhead`."""
 
@@ -45,7 +45,7 @@ _UNKNOWN = ModelInfo(dimension=0, window=0, digest="")
 
 
 class ModelWithInfo:
-    """Base of the embedders that know their model only after it was asked; see `Embedder`."""
+    """Base of the embedders that must ask the model about its properties; see `Embedder`."""
 
     is_calibrated = False
 
@@ -59,7 +59,7 @@ class ModelWithInfo:
         self._options = {name: value for name, value in model_options(settings).items() if name not in _NEUTRAL}
         self._path = settings.data_dir / "model.json"
         self._configured = _digest([settings.model, self._options])
-        """What the file says of a model that was configured differently is ignored."""
+        """A file written for another configuration is ignored."""
         self._info = self._read_info()
 
     @property
@@ -68,12 +68,12 @@ class ModelWithInfo:
 
     @property
     def window(self) -> int:
-        """The configured context window, else the model's own; a usual one while that is unknown."""
+        """The configured context window, or else the model's own; a common one while that is unknown."""
         return self._settings.model_window or self._info.window or UNKNOWN_WINDOW
 
     @property
     def overhead(self) -> int:
-        """A usual number while the model is unknown."""
+        """Overhead in tokens; a common number while the model is unknown."""
         return min(self._info.overhead, self.window // 2)
 
     @property
@@ -83,7 +83,7 @@ class ModelWithInfo:
         return f"{self.name}/{self._info.digest or 'unknown'}/{self.dimension}/{self.window}/{configured}"
 
     def _learn(self, info: ModelInfo) -> None:
-        """Replace what is known, and write it; if that fails, the model is asked again after the next start."""
+        """Replace the known properties, and write them. If writing fails, the model is asked again after the next start."""
         if info == self._info:
             return
         self._info = info
@@ -105,7 +105,7 @@ class ModelWithInfo:
 
 
 def _shown_name(settings: Settings) -> str:
-    """Return a model's name as shown to people: of a directory, only its last part."""
+    """Return a model's name for people; for a directory, only its last part."""
     provider, _, name = settings.model.partition(":")
     return f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
 

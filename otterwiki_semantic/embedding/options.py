@@ -17,7 +17,7 @@ def model_options(settings: Settings) -> dict[str, Any]:
 
 
 def check_known(options: Mapping[str, Any], allowed: Collection[str], provider: str) -> None:
-    """Raise `ModelError` for options that the provider does not know; the message lists the allowed ones."""
+    """Raise `ModelError` for options that the provider does not know; the message lists the allowed options."""
     unknown = sorted(set(options) - set(allowed))
     if unknown:
         known = ", ".join(sorted(allowed)) or "none"
@@ -25,7 +25,7 @@ def check_known(options: Mapping[str, Any], allowed: Collection[str], provider: 
 
 
 def check_not_reserved(options: Mapping[str, Any], reserved: Collection[str]) -> None:
-    """Raise `ModelError` for options whose values are set elsewhere."""
+    """Raise `ModelError` for options that are set elsewhere."""
     found = sorted(set(options) & set(reserved))
     if found:
         raise ModelError(

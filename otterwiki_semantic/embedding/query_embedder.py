@@ -19,7 +19,7 @@ CACHE_SIZE = 512
 _THREADS, _THREADS_FOR_SERVER = 2, 16
 _TINY = 1e-9
 _TIMEOUT = 10.0
-"""Models have shorter timeouts of their own; this one holds whatever they do."""
+"""An upper limit for every model; models have shorter timeouts of their own."""
 _FAILURE_SHOWN_SECONDS = 300.0
 """How long a failure is reported, unless a later query succeeds."""
 
@@ -34,18 +34,18 @@ class QueryEmbedder:
         self._telemetry = telemetry
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
         self._cached: OrderedDict[tuple[str, str], Future[Matrix]] = OrderedDict()
-        """Vectors by query and fingerprint of the model, the pending ones too; last the most recently used."""
+        """Finished and pending vectors, by query and model fingerprint; most recently used last."""
         self._hits = self._misses = 0
         self._lock = Lock()
         self._failure: BaseException | None = None
-        """Why the last query could not be embedded; None if it could."""
+        """Why the last query could not be embedded, or None if it could."""
         self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
     def submit(self, queries: Iterable[str]) -> dict[str, Future[Matrix]]:
-        """Begin to embed queries; return the pending vector of each.
+        """Start to embed queries; return the pending vector of each.
 
-        A server gets one request for all that are neither cached nor pending. Any other model embeds each by itself: in a
-        batch a vector could depend on the other texts.
+        A server gets a single request for all queries that are neither cached nor pending. Any other model embeds each query
+        separately, because a vector could depend on the other texts in its batch.
         """
         fingerprint = self._embedder.fingerprint
         new: dict[str, Future[Matrix]] = {}
@@ -64,29 +64,29 @@ class QueryEmbedder:
             wait(pending_vectors, _TIMEOUT)
 
     def vector_of(self, query: str) -> Matrix:
-        """Return the vector of a query. Errors: those of `Embedder`."""
+        """Return the vector of a query. Raises the errors of `Embedder`."""
         return self.submit([query])[query].result()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
+        """Return the vector of a query with its variants; neither cached nor counted. Raises the errors of `Embedder`."""
         return _mean(list(self._embedder.embed_queries(texts)))
 
     def report_failures(self, pending: Sequence[Sequence[Future[Matrix]]]) -> list[str | None]:
-        """Return for each query why one of its vectors could not be computed, None if all could; log a failure that is new."""
+        """Return why each query lacks a vector, or None if it has all; log failures that are new."""
         errors = [next(filter(None, map(_error, vectors)), None) for vectors in pending]
         if any(pending):
             error = next(filter(None, errors), None)
             previous, self._failure = self._failure, error
             if error is not None:
                 self._failure_is_recent.start()
-                if str(error) != str(previous):  # each search of an outage fails in the same way
+                if str(error) != str(previous):  # all searches during an outage fail in the same way
                     details = None if isinstance(error, SemanticError) else error
                     log.error("a query could not be embedded: %s", error, exc_info=details)
         return [f"the embedding model failed, the answer is by words alone: {each}" if each else None for each in errors]
 
     @property
     def last_failure(self) -> ModelError | None:
-        """Why the most recent query could not be embedded; None if it could, or that was more than five minutes ago."""
+        """Why the most recent query could not be embedded; None if it could, or if that was more than five minutes ago."""
         failure = self._failure
         if failure is None or not self._failure_is_recent.is_active:
             return None
@@ -95,18 +95,18 @@ class QueryEmbedder:
 
     @property
     def cache_hits_and_misses(self) -> tuple[int, int]:
-        """How many queries were found in the cache, and how many had to be embedded."""
+        """The number of queries found in the cache, and of queries that had to be embedded."""
         return self._hits, self._misses
 
     def close(self) -> None:
-        """End the threads; queries that wait for one are cancelled."""
+        """Stop the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for vector in self._cached.values():
                 vector.cancel()
 
     def _look_up(self, query: str, fingerprint: str, new: dict[str, Future[Matrix]]) -> Future[Matrix]:
-        """Return the cached or pending vector of a query; else one that is added to the cache and to `new`."""
+        """Return the cached or pending vector of a query, or add one to the cache and to `new`."""
         key = query, fingerprint
         vector = self._cached.get(key)
         if vector is None or _has_failed(vector):
@@ -122,10 +122,10 @@ class QueryEmbedder:
             return self._embedder.embed_queries(queries)
 
     def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
-        """Embed queries together; if that fails, each by itself, because one of them may be the reason."""
+        """Embed queries together; if that fails, embed each separately, because a single query may be the cause."""
         try:
             vectors = self._embed(list(batch))
-        except Exception as error:  # noqa: BLE001 - whoever waits for the vector gets it
+        except Exception as error:  # noqa: BLE001 - passed to the caller that waits for the vector
             if len(batch) > 1:
                 for query, pending in batch.items():
                     self._threads.submit(self._embed_batch, {query: pending})
@@ -138,7 +138,7 @@ class QueryEmbedder:
 
 
 def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
-    """Wait for the vectors of a query and its variants, and return their mean, of unit length.
+    """Wait for the vectors of a query and its variants, and return their mean, normalised to unit length.
 
     None if the model failed or took too long, or if there are no vectors.
     """

@@ -1,8 +1,8 @@
-"""Vectors: what identifies that of a chunk, how it is made, and the check and pooling of what a model returns.
+"""Vectors of chunks: their identity and computation, and the check and pooling of a model's answers.
 
-The vector of a chunk is that of its text, moved a little towards that of its heading path. A model of this size reads a passage
-of 150 words as a blend of everything in it, and a query is often as short as a heading. The weighted sum of the two vectors,
-normalised again, keeps both in one vector and one cosine.
+The vector of a chunk is the vector of its text, moved slightly towards the vector of its heading path. A model of this size
+reads a passage of 150 words as a blend of everything in it, and a query is often as short as a heading. The weighted sum of the
+two vectors, normalised again, needs only one vector and one cosine.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 WORDS_ONLY = "-"
-"""What the ids of chunks that are never embedded begin with, and no vector's does."""
+"""The first character of the ids of chunks that are never embedded. No vector's id begins with it."""
 RECIPE = 1
-"""Raised whenever chunks' vectors are computed differently from the model's."""
+"""Increased when chunk vectors are computed from the model's vectors in a different way."""
 
 
 def embed_long_texts(texts: Sequence[str], fits: Callable[[str], bool], embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
     """Return the unit vectors of texts (len(texts) x dimension).
 
-    A text that does not fit is split, and gets the mean vector of its parts, so that no word of it is silently cut off.
+    A text that does not fit is split, and gets the mean vector of its parts, so that nothing is silently cut off.
     """
     split = [_split_to_fit(text, fits) for text in texts]
     ends = np.cumsum([0, *map(len, split)])
@@ -46,7 +46,7 @@ def _split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def split_in_half(text: str) -> tuple[str, str]:
-    """Return the two halves of a text, split between words if there is a space near its middle. Errors: `ModelError`."""
+    """Split a text in half, between words if there is a space near its middle. Errors: `ModelError`."""
     middle = len(text) // 2
     if not text[:middle].strip() or not text[middle:].strip():
         raise ModelError(
@@ -71,12 +71,12 @@ def mean_vector(parts: Sequence[str], vectors: Matrix) -> Matrix:
 
 
 def unit_vectors(answer: Any, count: int, model: str) -> Matrix:
-    """Return a model's answer as unit vectors (count x dimension). Errors: `ModelError` if it is anything else."""
+    """Convert a model's answer to unit vectors (count x dimension). Errors: `ModelError` if the answer is anything else."""
     try:
         found = np.asarray(answer)
     except ValueError:
         raise ModelError(f"{model} answered vectors of different length, or something else than lists of numbers") from None
-    if found.ndim != 2 or found.dtype.kind not in "fiu" or not found.size:  # text that looks like numbers is refused
+    if found.ndim != 2 or found.dtype.kind not in "fiu" or not found.size:  # refuse text that looks like numbers
         raise ModelError(f"{model} answered no list of vectors, each of which is a list of numbers")
     if len(found) != count:
         raise ModelError(f"{model} answered {len(found)} vectors for {count} texts")
@@ -91,32 +91,32 @@ def unit_vectors(answer: Any, count: int, model: str) -> Matrix:
 
 
 def vector_fingerprint(embedder: Embedder, heading_weight: float) -> str:
-    """Return what identifies vectors of chunks: under one fingerprint the same chunk always gets the same vector."""
+    """Return the identity of chunk vectors: under one fingerprint the same chunk always gets the same vector."""
     return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
 
 
 def profile_for(embedder: Embedder, chunks: str) -> Profile:
-    """Return the chunk profile of this name, for the part of the context window that is left for a chunk's text."""
+    """Return the chunk profile with this name, for the part of the context window that is left for a chunk's text."""
     return profile_named(chunks, embedder.window - embedder.overhead)
 
 
 def vector_id(text: str) -> str:
-    """Return the id of a text's vector: a hash of all that is embedded, so that equal texts share one vector."""
+    """Return the id of a text's vector: a hash of everything that is embedded, so that equal texts share a vector."""
     return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def words_only_id(text: str) -> str:
-    """Return what a chunk has in place of a vector's id if it is never embedded: no vector has this id."""
+    """Return the id for a chunk that is never embedded. No vector has this id."""
     return f"{WORDS_ONLY}{vector_id(text)}"
 
 
 def heading_path(chunk: Chunk | StoredChunk) -> str:
-    """Return a chunk's heading path as it is embedded beside the chunk's text; empty if it has none."""
+    """Return a chunk's heading path as it is embedded alongside the chunk's text; empty if it has none."""
     return chunk.text[: chunk.prefix_length].strip(" []")
 
 
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk | StoredChunk], heading_weight: float) -> Matrix:
-    """Return the unit vectors of chunks (len(chunks) x dimension); a heading path that several share is embedded once."""
+    """Return the unit vectors of chunks (len(chunks) x dimension); embeds a shared heading path once."""
     paths = [heading_path(chunk) for chunk in chunks]
     distinct = [path for path in dict.fromkeys(paths) if path]
     vectors = embedder.embed([*(chunk.text for chunk in chunks), *distinct])

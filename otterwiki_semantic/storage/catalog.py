@@ -1,7 +1,7 @@
-"""The catalog: a SQLite file with the pages, chunks and vectors of a generation, and the commit that they equal.
+"""The catalog: a SQLite file with the pages, chunks and vectors of one generation, and the commit that they equal.
 
-It is the source of truth; ChromaDB only mirrors its vectors. Words, names, tags and links change in one transaction with their
-page, and so does the outbox for ChromaDB, so that after a crash the work simply continues.
+The catalog is the source of truth; ChromaDB only mirrors its vectors. A page, its words, names, tags and links, and the outbox
+for ChromaDB change in one transaction, so work continues after a crash.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ _EXCLUDE = "exclude"
 _ATTACHMENTS = "attachments"
 _MERGE = "INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)"
 _MERGED_PER_CHUNK, _MAX_MERGED = 2, 512
-"""Pages of FTS5 (4 KB) that are merged for each deleted chunk, and how many at a time, in some 30 ms."""
+"""FTS5 pages (4 KB) to merge for each deleted chunk, and the most to merge at once, which takes about 30 ms."""
 _CHANGES_OF_A_MERGE = 2
-"""Fewer changes mean that there was nothing to merge."""
+"""Fewer changes mean that nothing was left to merge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a catalog holds."""
+    """The number of records in a catalog."""
 
     pages: int
     chunks: int
     vectors: int
     files: int = 0
-    """Attached files, which are not among the pages."""
+    """Attached files; not included in `pages`."""
 
 
 class Catalog(SqliteFile):
-    """One catalog file. Its errors are those of a `SqliteFile`; a file with other contents is also corrupt."""
+    """One catalog file. Raises the errors of `SqliteFile`; a file with other contents also counts as corrupt."""
 
     def __init__(self, path: Path, vectors: str = "auto") -> None:
-        """`vectors` is the format of those in memory: float32, int8 or auto."""
+        """`vectors` is the format of vectors in memory: float32, int8 or auto."""
         super().__init__(path, schema.TABLES)
         self.pages = PageTable(self)
         self.outbox = Outbox(self)
         self.pending = PendingVectors(self)
         self._pages_to_merge = 0
         self._counted = -1, 0, 0, 0
-        """The last revision whose pages, chunks and files were counted, and their numbers."""
+        """The last revision that was counted, and its numbers of pages, chunks and files."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
-        """Whether its tables are those of this version; otherwise it is only read."""
+        """Whether the tables have this version's schema; a catalog with another schema is read-only."""
         self.keywords = KeywordIndex(self, is_current=self.is_current)
         self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
         self.labels = LabelTable(self)
@@ -68,21 +68,21 @@ class Catalog(SqliteFile):
             with self.write() as connection:
                 connection.execute(schema.FILES)
         if not self.select("SELECT 1 FROM sqlite_master WHERE name = 'label_words'"):
-            with self.write() as connection:  # of a new file, or of one of an earlier version
+            with self.write() as connection:  # a new file, or one of an earlier version
                 for statement in LABEL_TABLES:
                     connection.execute(statement)
                 if self.is_current:
                     connection.execute("CREATE INDEX pages_by_change ON pages (updated DESC, path)")
 
     def check(self) -> None:
-        """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""
+        """Read the whole file. Errors: `CatalogCorruptError` if the file, a vector or a text is damaged."""
         super().check()
         self.reader.check()
 
     def check_copy(self) -> None:
-        """Check a catalog as `check` does, and that its tables and its keyword index are consistent.
+        """Run `check`, and check that the tables and the keyword index are consistent.
 
-        For a catalog that lacks no vectors and that nobody else writes to: it is locked in the meantime.
+        The catalog must not lack vectors, and is locked meanwhile: only use this on a catalog that nobody else writes to.
         """
         self.check()
         with self.write() as connection:
@@ -93,11 +93,11 @@ class Catalog(SqliteFile):
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {inconsistency}")
 
     def compact(self) -> None:
-        """Return unused space to the disk, as far as that takes only a moment.
+        """Return unused space to the disk, within a moment.
 
-        FTS5 keeps the words of a deleted chunk until it merges the segments that hold them, which it does automatically only
-        when there are several of one size. So a little more of the keyword index is merged than was rewritten: first what was
-        begun, then all that there is.
+        FTS5 keeps the words of a deleted chunk until it merges the segments that hold them. It merges automatically only when
+        several segments have the same size. So each call merges slightly more of the keyword index than was rewritten: first
+        the merge in progress, then the rest.
         """
         pages = min(self._pages_to_merge, _MAX_MERGED)
         if pages:
@@ -110,12 +110,12 @@ class Catalog(SqliteFile):
         super().compact()
 
     def meta(self, name: str) -> str | None:
-        """Return a fact about the catalog; None if it is not set."""
+        """Return a fact about the catalog, or None if it is not set."""
         value = schema.read_facts(self).get(name)
         return None if value is None else str(value)
 
     def set_meta(self, name: str, value: str | None) -> None:
-        """Set a fact, or remove it with None."""
+        """Set a fact; None removes it."""
         with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE name = ?", (name,))
             if value is not None:
@@ -123,31 +123,31 @@ class Catalog(SqliteFile):
 
     @property
     def is_changing(self) -> bool:
-        """Whether a sync is under way, or was when the last process ended: the catalog equals no commit."""
+        """Whether a sync is running, or was interrupted. The catalog then equals no commit."""
         return self.meta("changing") is not None
 
     @property
     def commit(self) -> str | None:
-        """The commit that the catalog equals; None if it equals none."""
+        """The commit that the catalog equals, or None."""
         return None if self.is_changing else self.meta("commit")
 
     @property
     def stored_commit(self) -> str | None:
-        """The commit whose pages are all stored, though they may lack vectors; None if they equal none."""
+        """The commit whose pages are all stored, possibly without their vectors, or None."""
         return self.meta("stored") if self.is_changing else self.meta("commit")
 
     @property
     def unfinished(self) -> int:
-        """The number of pages that lack vectors since the last sync: they are found by keywords only until the model works."""
+        """The number of pages that the last sync left without vectors. Only keyword search finds them until the model works."""
         return int(self.meta("unfinished") or 0)
 
     @property
     def exclude(self) -> tuple[str, ...]:
-        """The patterns of pages that are left out."""
+        """The patterns of excluded pages."""
         return schema.decode_list(self.meta(_EXCLUDE) or "[]")
 
     def set_exclude(self, patterns: Sequence[str], paths: Iterable[str]) -> None:
-        """Set the patterns of pages that are left out, and remove these pages: until `end_change` it equals no commit."""
+        """Set the patterns of excluded pages and remove these pages. The catalog equals no commit until `end_change`."""
         with self.write() as connection:
             for path in paths:
                 self._delete(connection, path)
@@ -157,27 +157,27 @@ class Catalog(SqliteFile):
 
     @property
     def attachment_rule(self) -> tuple[str, ...]:
-        """The key of the rule by which attached files are indexed."""
+        """The key of the rule that selects attached files for the index."""
         return schema.decode_list(self.meta(_ATTACHMENTS) or "[]")
 
     def set_attachment_rule(self, key: Sequence[str]) -> None:
-        """Set the rule by which attached files are indexed: until `end_change` the catalog equals no commit."""
+        """Set the rule that selects attached files for the index. The catalog equals no commit until `end_change`."""
         with self.write() as connection:
             values = ((_ATTACHMENTS, json.dumps(key)), ("changing", "other files"))
             connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
 
     def begin_change(self, commit: str | None) -> None:
-        """Record that pages begin to change towards another commit: until `end_change` the catalog equals none."""
+        """Record that pages begin to change towards `commit`. The catalog equals no commit until `end_change`."""
         with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE name = 'stored'")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', ?)", (commit or "no commit",))
 
     def end_storing(self, commit: str | None) -> None:
-        """Record that all pages of a commit are stored, though they may lack vectors."""
+        """Record that all pages of a commit are stored, possibly without their vectors."""
         self.set_meta("stored", commit)
 
     def end_change(self, commit: str | None) -> None:
-        """Record that the catalog equals a commit, and how many of its pages are `unfinished`."""
+        """Record that the catalog equals a commit, and count its `unfinished` pages."""
         with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE name IN ('changing', 'stored', 'commit', 'unfinished')")
             connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
@@ -201,7 +201,7 @@ class Catalog(SqliteFile):
             return Counts(pages, chunks, self._count_vectors(), files)
 
     def _count_vectors(self) -> int:
-        """Return the number of vectors: every place up to the last one has one, or is free."""
+        """Return the number of vectors: every place up to the last one is either used or free."""
         if not self.is_current:
             return int(self.select("SELECT COUNT(*) FROM vectors")[0][0])
         count = "SELECT (SELECT COALESCE(MAX(place), 0) FROM vectors) - (SELECT COUNT(*) FROM free_places WHERE place <= {})"
@@ -212,19 +212,19 @@ class Catalog(SqliteFile):
         return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM pages")}
 
     def excluded_blobs(self) -> dict[str, str]:
-        """Return the blob id of each page that is left out because of its front matter, by path."""
+        """Return the blob id of each page that its front matter excludes, by path."""
         if not self.is_current:
             return {}
         return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM excluded_pages")}
 
     def file_states(self) -> dict[str, Indexed]:
-        """Return what the index has of each attached file, by path; files of excluded pages are among the `excluded_blobs`."""
+        """Return the indexed state of each attached file, by path. `excluded_blobs` has the files of excluded pages."""
         words_only = f"EXISTS (SELECT 1 FROM chunks WHERE chunks.path = files.path AND NOT {schema.IS_EMBEDDED})"
         rows = self.select(f"SELECT path, {words_only} AS words_only FROM files")
         return {row["path"]: Indexed.WORDS_ONLY if row["words_only"] else Indexed.FULLY for row in rows}
 
     def page_states(self, paths: Sequence[str]) -> dict[str, Indexed]:
-        """Return what the index has of pages, by path; all of those that it does not know."""
+        """Return the indexed state of pages, by path; unknown paths count as fully indexed."""
         excluded = self.excluded_blobs()
         statement = f"SELECT DISTINCT path FROM chunks WHERE path {IN_LIST} AND NOT {schema.IS_EMBEDDED}"
         words_only = {row["path"] for row in self.select(statement, paths)}
@@ -234,12 +234,12 @@ class Catalog(SqliteFile):
         }
 
     def updated(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return when pages were last changed (Unix time), by path, as far as it is known."""
+        """Return the Unix times at which pages last changed, by path; unknown times are missing."""
         rows = self.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
         return {row["path"]: row["updated"] for row in rows}
 
     def last_changes(self, paths: Sequence[str]) -> dict[str, LastChange]:
-        """Return the last changes of pages, by path, as far as they are known."""
+        """Return the last changes of pages, by path; unknown changes are missing."""
         columns = "path, updated, last_commit"
         rows = self.select(f"SELECT {columns} FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
         return {path: LastChange(*change) for path, *change in rows}
@@ -255,7 +255,7 @@ class Catalog(SqliteFile):
                 connection.execute(schema.NEXT_REVISION)
 
     def put_pages(self, pages: Iterable[tuple[Page, Sequence[str]]]) -> None:
-        """Insert or replace pages, each with the vector ids of its chunks, in one transaction."""
+        """Insert or replace pages in one transaction. Each comes with the vector ids of its chunks."""
         with self.write() as connection:
             for page, vectors in pages:
                 self._delete(connection, page.path)
@@ -272,7 +272,7 @@ class Catalog(SqliteFile):
             connection.execute(schema.NEXT_REVISION)
 
     def resolve_wiki_links(self) -> None:
-        """Lead the wikilinks of notes to the pages that their names mean now."""
+        """Update the targets of wikilinks in notes to the pages that the names refer to now."""
         with self.write() as connection:
             if resolve_wiki_links(connection):
                 connection.execute(schema.NEXT_REVISION)
@@ -283,19 +283,19 @@ class Catalog(SqliteFile):
         self._pages_to_merge += _MERGED_PER_CHUNK * schema.delete_page(connection, path)
 
     def invalidate_pages(self, paths: Sequence[str]) -> None:
-        """Record that pages must be indexed again although they are unchanged: until then the catalog equals no commit."""
+        """Record that unchanged pages must be indexed again. The catalog equals no commit until then."""
         with self.write() as connection:
             invalid = ((schema.INVALID, path) for path in paths)
             connection.executemany("UPDATE pages SET blob = ? WHERE path = ?", invalid)
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def sample_texts(self, count: int) -> list[str]:
-        """Return the texts of up to `count` random chunks that are embedded."""
+        """Return the texts of up to `count` random embedded chunks."""
         sample = f"SELECT id FROM chunks WHERE {schema.IS_EMBEDDED} ORDER BY RANDOM() LIMIT ?"
         return [row["text"] for row in self.select(f"SELECT text FROM chunks WHERE id IN ({sample})", count)]
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:
-        """Return the ids that have no vector yet, without duplicates and in order."""
+        """Return the ids without a vector, in order and without duplicates."""
         wanted = dict.fromkeys(ids)
         known = {row["id"] for row in self.select(f"SELECT id FROM vectors WHERE id {IN_LIST}", wanted)}
         return [vector for vector in wanted if vector not in known]
@@ -306,7 +306,7 @@ class Catalog(SqliteFile):
         return {row["id"]: schema.decode_vectors([row["embedding"]])[0] for row in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
-        """Add vectors; until a chunk refers to them they are candidates for garbage collection."""
+        """Add vectors. They are candidates for garbage collection until a chunk refers to them."""
         with self.write() as connection:
             free = [row[0] for row in connection.execute("SELECT place FROM free_places LIMIT ?", (len(vectors),))]
             for vector in vectors:
@@ -319,9 +319,9 @@ class Catalog(SqliteFile):
                         connection.execute("DELETE FROM free_places WHERE place = ?", (free.pop(),))
 
     def collect_garbage(self) -> None:
-        """Delete the vectors that no chunk refers to any more, and note them for ChromaDB.
+        """Delete unreferenced vectors, and add them to the outbox for ChromaDB.
 
-        Only suspects are looked at: vectors of chunks that were deleted, and new ones until a chunk refers to them.
+        Checks suspects only: the vectors of deleted chunks, and new vectors that no chunk refers to yet.
         """
         unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
         with self.write() as connection:

@@ -1,4 +1,4 @@
-"""What a search reads of a catalog besides its keyword index: filters, vectors, and the chunks that it shows."""
+"""What a search reads from a catalog besides the keyword index: filters, vectors, and the chunks to show."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _MAX_CACHED_HEADINGS = 50_000
-"""They take some 300 bytes each."""
+"""About 300 bytes each."""
 _NAMES_AGE, _QUICK_SECONDS = 20, 0.005
-"""How old names may be, in times of what reading them takes, unless that is quick."""
+"""Maximum age of page names, as a multiple of the time it takes to read them, unless they are read this quickly."""
 _SELECT_LINKS = """
 SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
        places, path, title, category, tags, ordinal, chunk_count, word_count, updated, kind
 FROM chunks JOIN pages USING (path) LEFT JOIN files USING (path)"""
-"""After id and vector the columns are in the order of `StoredChunk`, but for the places: its sections and units."""
+"""Columns after id and vector are in the order of `StoredChunk`, except the places: the chunk's sections and units."""
 
 
 class PinnedQuestion(NamedTuple):
@@ -50,20 +50,20 @@ class PinnedQuestion(NamedTuple):
 
 
 class CatalogReader:
-    """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
+    """Reads chunks, their pages and their vectors. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile, *, is_current: bool = True, vectors: str = "auto") -> None:
-        """`vectors` is the format of those in memory: float32, int8 or auto."""
+        """`vectors` is the format of vectors in memory: float32, int8 or auto."""
         self._database = database
         self._is_current = is_current
-        """Whether its tables are those of this version."""
+        """Whether the tables have this version's schema."""
         self._select_chunks = SELECT_CHUNKS if is_current else SELECT_CHUNKS.replace("places", "NULL")
         self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
         self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
-        """Their revision, the time from which on a later one is read, and the names."""
+        """The revision of the names, the time from which a newer one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
 
     def exact_index(self) -> ExactIndex:
@@ -75,10 +75,10 @@ class CatalogReader:
         self._indexes.save()
 
     def page_names(self) -> PageNames:
-        """Return the names of the pages, in the state that the calling thread reads or in an earlier one.
+        """Return the names of the pages, as of the calling thread's state or an earlier one.
 
-        They are weights, and reading them takes longer the more pages there are. So while pages change all the time, they are
-        read again once they are twenty times as old as that takes; in a small wiki they are always up to date.
+        Page names only weight results, and reading them takes longer the more pages there are. While pages change continuously,
+        names are read again once they are twenty times as old as reading takes. In a small wiki they are always current.
         """
         with self._database.snapshot():
             revision = read_revision(self._database)
@@ -94,12 +94,12 @@ class CatalogReader:
     def _read_names(self, known: PageNames) -> PageNames:
         select, language = self._database.select, "language" if self._is_current else f"'{ENGLISH}'"
         added = select(f"SELECT number, path, path_key, title, {language} FROM pages WHERE number > ?", known.last_number)
-        # One JSON text is quicker than as many rows.
+        # One JSON text is faster than one row per number.
         numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
         return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
 
     def answers(self) -> tuple[PinnedQuestion, ...]:
-        """Return the questions that pages are pinned to; cached until the next revision."""
+        """Return the questions with pinned pages; cached until the next revision."""
         with self._database.snapshot():
             revision = read_revision(self._database)
             known_revision, known = self._answers
@@ -113,7 +113,7 @@ class CatalogReader:
         return known
 
     def first_chunks(self, paths: Iterable[str], where: Filter) -> list[ChunkRef]:
-        """Return the first chunk of each of these pages, if it passes a filter."""
+        """Return the first chunk of each page that passes a filter."""
         statement = (
             "SELECT chunks.id, vector, path, ordinal FROM chunks JOIN pages USING (path)"
             f" WHERE ordinal = 0 AND path {IN_LIST} AND {where.sql}"
@@ -121,7 +121,7 @@ class CatalogReader:
         return [ChunkRef(*row) for row in self._database.select(statement, paths, *where.values)]
 
     def heading_words(self, ids: Sequence[int]) -> dict[int, HeadingWords]:
-        """Return the words of the headings of chunks, by id. They never change, so that many are cached."""
+        """Return the words of chunks' headings, by id. They never change, so many are cached."""
         if len(self._heading_words) > _MAX_CACHED_HEADINGS:
             self._heading_words = {}
         known = self._heading_words
@@ -140,7 +140,7 @@ class CatalogReader:
         return {chunk: known[chunk] for chunk in ids if chunk in known}
 
     def mask(self, index: ExactIndex, where: Filter) -> FilterMask | None:
-        """Return the chunks that pass a filter; None if it is empty. The last masks are cached."""
+        """Return the chunks that pass a filter, or None for an empty filter. Recent masks are cached."""
         if not where:
             return None
         with self._caching:
@@ -160,12 +160,12 @@ class CatalogReader:
         return index.mask_of_pages(row["number"] for row in self._database.select(statement, *where.values))
 
     def candidates(self, vectors: Iterable[str]) -> list[ChunkRef]:
-        """Return the chunks that have one of these vectors."""
+        """Return the chunks that have any of these vectors."""
         statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector {IN_LIST}"
         return [ChunkRef(*row) for row in self._database.select(statement, vectors)]
 
     def check(self) -> None:
-        """Read every vector and every text; `CatalogCorruptError` if one of them is not what was stored."""
+        """Read every vector and text. Errors: `CatalogCorruptError` if one differs from what was stored."""
         with self._database.read() as connection:
             vectors = connection.execute("SELECT embedding FROM vectors")
             while rows := vectors.fetchmany(_CHECK_BATCH):
@@ -179,31 +179,31 @@ class CatalogReader:
         return {row["id"]: stored_chunk(row) for row in rows}
 
     def page_range(self, path: str, first: int, last: int) -> list[StoredChunk]:
-        """Return the chunks of a page from one ordinal to another, inclusive, in order."""
+        """Return the chunks of a page with ordinals from `first` to `last`, inclusive, in order."""
         where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
         return [stored_chunk(row) for row in self._database.select(f"{self._select_chunks} {where}", path, first, last)]
 
     def section_labels(self, path: str, ordinal: int, title: str) -> list[SectionLabel]:
-        """Return the headings above a chunk and in it, in order, without those that are the page's title."""
+        """Return the headings above and in a chunk, in order, without the page's title."""
         statement = "SELECT section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal = ?"
         return list(section_labels(title, *self._database.select(statement, path, ordinal)[0]))
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...], str | None]]:
-        """Return the category, the tags and the kind of pages and attached files, by path."""
+        """Return the category, tags and kind of pages and attached files, by path."""
         statement = f"SELECT path, category, tags, kind FROM pages LEFT JOIN files USING (path) WHERE path {IN_LIST}"
         return {
             path: (category, decode_list(tags), kind) for path, category, tags, kind in self._database.select(statement, paths)
         }
 
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
-        """Return the title of a page in the catalog, and the ids of its chunks, in order."""
+        """Return the title of a page and the ids of its chunks, in order."""
         with self._database.snapshot():
             title = self._database.select("SELECT title FROM pages WHERE path = ?", path)[0]["title"]
             rows = self._database.select("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", path)
         return title, [row["id"] for row in rows]
 
     def page_vectors(self, paths: Sequence[str]) -> dict[str, tuple[list[int], Matrix]]:
-        """Return for each page the ids of its chunks, in order, and their vectors (chunks x dimension)."""
+        """Return the chunk ids of each page, in order, and the chunks' vectors (chunks x dimension)."""
         rows = self._database.select(
             "SELECT chunks.path, chunks.id, embedding FROM chunks JOIN vectors ON vectors.id = chunks.vector"
             f" WHERE chunks.path {IN_LIST} ORDER BY chunks.path, ordinal",
@@ -222,13 +222,13 @@ def _check_text(path: str, vector: str, text: str) -> None:
 
 
 def stored_chunk(row: sqlite3.Row) -> StoredChunk:
-    """Return the chunk of a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
-    # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
+    """Return the chunk in a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
+    # By position: access by name is several times slower, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
     places, path, title, category, tags, *numbers, updated, kind = page
     _check_text(path, vector, text)
     above = decode_list(section_path)
-    if places is None:  # of an earlier version
+    if places is None:  # written by an earlier version
         own = sentence_ranges(text, prefix_length + overlap_length)
         units = tuple(Unit(start, end, 0, start_line, end_line, UnitKind.SENTENCE) for start, end in own)
         places = encode_places((ChunkSection(above, anchor),), units)

@@ -1,6 +1,6 @@
-"""Whose index a data directory holds: that of another wiki must never answer, not even until the first sync.
+"""The wiki that a data directory belongs to. Another wiki's index must never answer, not even before the first sync.
 
-A commit's id is a hash of its history and content, so a repository that has a commit may also show what an index of it holds.
+A commit's id is a hash of its history and content, so a repository that contains a commit may show an index of that commit.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from otterwiki_semantic.core.files import make_private, write_atomically
 
 _NOTE = "repository.json"
 _COMPARED = "shadow"
-"""Where the version before had the index of a model that it compared."""
+"""The directory in which the previous version stored the index of a model under comparison."""
 _WITH_TEXT = ("map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
-"""Files in which something of a wiki stands, next to the pointer `current` and the directory `generations`."""
+"""Files that contain text of a wiki, besides the pointer `current` and the directory `generations`."""
 _COMMITS = "SELECT value FROM meta WHERE name IN ('commit', 'changing')"
 
 log = logging.getLogger(__name__)
 
 
 def claim_data_directory(data_dir: Path, repository: Repository) -> None:
-    """Note that a data directory is this repository's, and remove the index of another one, and what the version before left.
+    """Record the repository of a data directory. Remove another wiki's index, and leftovers of the previous version.
 
-    Errors: `RepositoryError` if git cannot say whose it is, and the repository has another path than before.
+    Errors: `RepositoryError` if git cannot identify the repository, and its path has changed.
     """
     shutil.rmtree(data_dir / _COMPARED, ignore_errors=True)
     noted = _read_note(data_dir)
     path, root = str(repository.directory), noted.get("root")
     try:
-        repository.head()  # raises an error if git cannot read the repository, which then has no commit at all
+        repository.head()  # raises an error if git cannot read the repository, which would look like one without commits
         known = [commit for commit in (root, *_indexed_commits(data_dir)) if commit]
         if known and not any(map(repository.has_commit, known)):
             log.warning("the index in %s is of another repository (%s), and is removed", data_dir, noted.get("path", "unknown"))
@@ -63,7 +63,7 @@ def _read_note(data_dir: Path) -> dict[str, str | None]:
 
 
 def _indexed_commits(data_dir: Path) -> Iterator[str]:
-    """Yield the commits that the catalogs equal, or are being brought to."""
+    """Yield the commits that the catalogs equal, or are being synced to."""
     for path in data_dir.glob("generations/*/catalog.sqlite3"):
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
             yield from (str(row[0]) for row in database.execute(_COMMITS))

@@ -1,6 +1,6 @@
 """An exact (brute-force) vector index: all chunks of the catalog in memory, for nearest neighbours and for filters.
 
-Rows are only ever appended, in the order of the chunks' ids; those of deleted pages are masked, and dropped once they are many.
+Rows are appended in the order of the chunk ids. The rows of deleted pages are masked, and dropped once there are many.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.vector_rows import Floats, ReadVectors, Rows, StoredRows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
-"""One truth value for each row."""
+"""One boolean per row."""
 
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
 _ID_BYTES = 16
 _MEAN_DIGITS = 5
-"""Of means of similarities: the last digits depend on the places of vectors."""
+"""Digits of mean similarities; the digits after them depend on the positions of vectors."""
 _RESCORED = 1.25
-"""How many of the nearest by int8 are compared again, for one that is asked for; with 1.1 none of 100 was missed."""
+"""Candidates by int8 to compare again per requested result. A factor of 1.1 missed none of 100."""
 
 
 class ChunkRef(NamedTuple):
@@ -34,15 +34,15 @@ class ChunkRef(NamedTuple):
 
     id: int
     vector: str
-    """The id of its vector."""
+    """The id of the chunk's vector."""
     path: str
-    """The path of its page."""
+    """The path of the chunk's page."""
     ordinal: int
-    """Its position in the page, from 0."""
+    """The position in the page, from 0."""
 
     @property
     def is_words_only(self) -> bool:
-        """Whether it is never embedded."""
+        """Whether the chunk is never embedded."""
         return self.vector.startswith(WORDS_ONLY)
 
 
@@ -50,7 +50,7 @@ class PageRows(NamedTuple):
     """The pages of some chunks."""
 
     of_chunk: npt.NDArray[np.intp]
-    """Which of the pages each chunk is on."""
+    """The index of each chunk's page."""
     rows: Rows
     """The rows of all chunks of the pages, one page after the other."""
     counts: npt.NDArray[np.intp]
@@ -58,31 +58,31 @@ class PageRows(NamedTuple):
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
-        """Where the rows of each page begin in `rows`."""
+        """The index in `rows` at which each page begins."""
         return np.cumsum(self.counts) - self.counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What is known of the chunks of an exact index, one row each, in the order of their ids."""
+    """The columns of an exact index, with one row per chunk, in the order of the chunk ids."""
 
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int32]
-    """The numbers of their pages."""
+    """The page numbers of the chunks."""
     ordinals: npt.NDArray[np.int32]
     places: npt.NDArray[np.int32]
-    """The places of their vectors in the catalog; 0 for a chunk without one."""
+    """The places of the vectors in the catalog; 0 for a chunk without a vector."""
     vectors: npt.NDArray[np.uint8]
-    """The ids of their vectors: rows x 16."""
+    """The ids of the vectors: rows x 16."""
     words_only: Mask
     signatures: Signatures
-    """Their MinHash signatures: rows x 8."""
+    """The MinHash signatures: rows x 8."""
     live: Mask
     """Whether a chunk is still in the catalog."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int, int | None, str, bytes]]) -> Columns:
-        """Return the columns of chunks: id, page, ordinal, place, vector and signature of each. `CatalogCorruptError`."""
+        """Return the columns of chunks, from (id, page, ordinal, place, vector, signature). Errors: `CatalogCorruptError`."""
         ids, pages, ordinals, places, vectors, signatures = zip(*rows, strict=True) if rows else ((),) * 6
         try:
             vector_ids = b"".join(bytes.fromhex(vector.removeprefix(WORDS_ONLY)) for vector in vectors)
@@ -103,11 +103,11 @@ class Columns:
         return len(self.ids)
 
     def take(self, rows: Rows) -> Columns:
-        """Return some of the rows."""
+        """Return the given rows."""
         return Columns(*(column[rows] for column in self))
 
     def append(self, *others: Columns) -> Columns:
-        """Return these rows, followed by others."""
+        """Return these rows followed by the rows of `others`."""
         return Columns(*map(np.concatenate, zip(self, *others, strict=True)))
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
@@ -115,7 +115,7 @@ class Columns:
 
 
 class ExactIndex:
-    """All chunks in one state of the catalog, with their vectors. Immutable, but for rows that are masked in it."""
+    """All chunks in one state of the catalog, with their vectors. Immutable except for the masking of rows."""
 
     def __init__(
         self,
@@ -126,20 +126,20 @@ class ExactIndex:
         read: ReadVectors,
         filled: int = 0,
     ) -> None:
-        """`vectors` are those of the chunks, zeros for those without one; None leaves them in the catalog.
+        """`vectors` has one row per chunk, with zeros for chunks without a vector; None leaves vectors in the catalog.
 
-        `paths` are those of the pages, by their numbers; other states may share them, and add to them.
+        `paths` are the pages' paths by number. Other states may share the dictionary and add to it.
         """
         self.revision = revision
         self.filled = filled
-        """The number of the last vector that was taken over after its chunk; see `storage.pending`."""
+        """The number of the last vector added after its chunk; see `storage.pending`."""
         self.columns = columns
         self._stored = StoredRows(columns.vectors, columns.places, read)
         self.in_memory = vectors
         self._rows = self._stored if vectors is None else vectors
         self.paths = paths
         self._last = threading.local()
-        """The last comparison of this thread's with all chunks: the vector, the rows and their similarities."""
+        """This thread's last comparison with all chunks: the vector, the rows and their similarities."""
         self._read = read
         self.size = int(np.count_nonzero(columns.live))
         """The number of chunks in the catalog."""
@@ -156,12 +156,12 @@ class ExactIndex:
 
     @property
     def last_id(self) -> int:
-        """The id of the last chunk; 0 if there is none."""
+        """The id of the last chunk; 0 if there are no chunks."""
         return int(self.columns.ids[-1]) if len(self) else 0
 
     @property
     def dimension(self) -> int:
-        """The length of a vector; 0 if there is none."""
+        """The length of a vector; 0 if there are no vectors."""
         return self._rows.dimension
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
@@ -181,19 +181,19 @@ class ExactIndex:
         return list(zip(self._chunks(rows[order]), cosines[order].tolist(), strict=True))
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
-        """Return the cosine similarity of each chunk to a vector, by id, without those that have no vector."""
+        """Return each chunk's cosine similarity to a vector, by id, without chunks that have no vector."""
         rows = np.unique(self._embedded_rows(ids))
         cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
     def rows(self, ids: Sequence[int]) -> Rows:
-        """Return the rows of chunks, which have to be in the index, in this order."""
+        """Return the rows of chunks, in this order. All chunks must be in the index."""
         return np.searchsorted(self.columns.ids, np.array(ids, dtype=np.int64))
 
     def pages_of(self, rows: Rows) -> PageRows:
-        """Return the pages of some rows, with all their rows."""
+        """Return the pages of some rows, with all rows of each page."""
         numbers, page = np.unique(self.columns.pages[rows], return_inverse=True)
-        # The rows of a page are adjacent, and a changed page gets the next number: pages are in order.
+        # The rows of a page are adjacent, and a changed page gets the next number, so pages are in order.
         starts, ends = (np.searchsorted(self.columns.pages, numbers, side) for side in ("left", "right"))
         counts = ends - starts
         skipped = np.repeat(starts - (np.cumsum(counts) - counts), counts)
@@ -218,12 +218,12 @@ class ExactIndex:
         return rounded
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
-        """Return the vectors of chunks, one a row, and the ids of those that are known and have one, in this order."""
+        """Return the vectors of chunks as rows, and the ids of the chunks that are known and have one, in this order."""
         rows = self._embedded_rows(ids)
         return self._rows.vectors(rows), self.columns.ids[rows].tolist()
 
     def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
-        """Return the vectors of chunks, one a row; zeros for those that are unknown or have none."""
+        """Return the vectors of chunks as rows; zeros for chunks that are unknown or have none."""
         vectors, known = self.vectors(ids)
         rows = {chunk: row for row, chunk in enumerate(ids)}
         matrix = np.zeros((len(ids), self.dimension), dtype=np.float32)
@@ -231,22 +231,22 @@ class ExactIndex:
         return matrix
 
     def signatures(self, ids: Sequence[int]) -> Signatures:
-        """Return the MinHash signatures of the known chunks, one a row."""
+        """Return the MinHash signatures of the known chunks, as rows."""
         return self.columns.signatures[self._find(ids)]
 
     def candidates(self, ids: Sequence[int], mask: Mask | None = None) -> list[ChunkRef]:
-        """Return the candidates of chunks, in this order, without those that are unknown or masked."""
+        """Return the candidates of chunks, in this order, without unknown and masked chunks."""
         rows = self._find(ids)
         mask = self.live if mask is None else mask
         return self._chunks(rows[mask[rows]])
 
     def ids(self, mask: Mask) -> list[int]:
-        """Return the ids of the chunks of a mask."""
+        """Return the ids of the chunks in a mask."""
         found: list[int] = self.columns.ids[mask].tolist()
         return found
 
     def mask_of_pages(self, numbers: Iterable[int]) -> Mask:
-        """Return the mask of the chunks of the pages with these numbers."""
+        """Return the mask of the chunks on the pages with these numbers."""
         return self.live & np.isin(self.columns.pages, np.fromiter(numbers, np.int32))
 
     def mask_of_chunks(self, ids: Iterable[int]) -> Mask:
@@ -256,7 +256,7 @@ class ExactIndex:
         return mask & self.live
 
     def page_means(self) -> tuple[list[str], Matrix]:
-        """Return the paths of the pages that have vectors, and for each the unit vector of their mean."""
+        """Return the paths of the pages with vectors, and the normalised mean vector of each page."""
         rows = np.flatnonzero(self.live & self.embedded)
         pages = self.columns.pages[rows]
         is_first = np.diff(pages, prepend=-1) != 0  # the rows of a page are adjacent
@@ -271,20 +271,19 @@ class ExactIndex:
     def extended(
         self, revision: int, added: Sequence[Columns], vectors: VectorRows | None, live_pages: npt.NDArray[np.int32]
     ) -> ExactIndex:
-        """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog.
+        """Return the next state: more chunks at the end, and only the chunks of `live_pages` in the catalog.
 
-        `vectors` are those of all chunks; None leaves them in the catalog.
+        `vectors` contains the vectors of all chunks; None leaves them in the catalog.
         """
         columns = self.columns.append(*added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
         return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
 
     def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix | None) -> ExactIndex:
-        """Return the next state: with the vectors of chunks that had none, and their places; unknown chunks are ignored.
+        """Return the next state, with vectors and places for chunks that had none; unknown chunks are ignored.
 
-        None leaves them in the catalog.
-
-        Those in memory are written in place, as no earlier state reads the rows of chunks without a vector.
+        `vectors` is None if vectors stay in the catalog. Vectors in memory are written in place, because no earlier state reads
+        the rows of chunks without a vector.
         """
         wanted = np.array(ids, dtype=np.int64)
         known = np.isin(wanted, self.columns.ids)
@@ -298,7 +297,7 @@ class ExactIndex:
         return ExactIndex(self.revision, replace(self.columns, places=now), in_memory, self.paths, self._read, filled)
 
     def compacted(self) -> ExactIndex:
-        """Return the same state without the rows of deleted pages, if they are many."""
+        """Return the same state without the rows of deleted pages, if there are many."""
         deleted = len(self) - self.size
         if deleted <= max(_MAX_DELETED, _MAX_DELETED_SHARE * len(self)):
             return self
@@ -332,9 +331,9 @@ class ExactIndex:
         return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
 
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
-        """Return the cosine similarity of each of the rows to a vector, as the catalog has them.
+        """Return the cosine similarity of each row to a vector, computed from the catalog's vectors.
 
-        The `approximate` ones, which are computed if need be, stay for vectors that the catalog no longer has.
+        For vectors that the catalog no longer has, return the `approximate` similarity, computed here if it is not given.
         """
         found, vectors = self._stored.find(rows)
         if len(found) < len(rows) and approximate is None:

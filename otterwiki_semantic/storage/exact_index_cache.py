@@ -1,6 +1,6 @@
-"""Keeps the exact index of a catalog in memory, and equal to what a search reads.
+"""Caches the exact index of a catalog in memory, in the state that a search reads.
 
-It follows the catalog by its revision, and by its log of vectors that were added after their chunks.
+The cache follows the catalog's revision, and its log of vectors that were added after their chunks.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_rows import VectorRows
 
 _STATES = 2
-"""States kept: a search that began before the last change still reads the previous one."""
+"""Cached states: a search that began before the last change still reads the previous one."""
 _FLOAT32_UP_TO = 20_000
-"""Chunks up to which float32 is as fast: int8 reads some vectors from the catalog again, in about a millisecond."""
+"""Up to this many chunks float32 is as fast. int8 reads some vectors from the catalog again, in about 1 ms."""
 _SNAPSHOT_SHARE = 0.05
-"""The share of the rows that must be new for another snapshot."""
+"""The share of new rows from which another snapshot is written."""
 _FILE, _MARK = "exact_index.bin", "exact_index"
 
 log = logging.getLogger(__name__)
 
 
 class ExactIndexCache:
-    """The exact indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
+    """The exact indexes of the last states of a catalog. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile, *, has_log: bool = True, vectors: str = "auto") -> None:
         """`has_log` says whether the catalog has the table `filled`; `vectors` is float32, int8, auto or disk."""
@@ -44,12 +44,12 @@ class ExactIndexCache:
         self._file = database.path.with_name(_FILE)
         self._loading = threading.Lock()
         self._states: tuple[ExactIndex, ...] = ()
-        """The newest first."""
+        """Newest first."""
         self._saved = 0, 0
         """The last chunk and the last filled vector in the snapshot."""
 
     def get(self) -> ExactIndex:
-        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
+        """Return the index for the calling thread's state; see `SqliteFile.snapshot`."""
         with self._database.snapshot():
             revision, filled = read_revision(self._database), self._last_filled()
             index = self._last_until(revision, filled)
@@ -59,7 +59,7 @@ class ExactIndexCache:
             return index
 
     def save(self) -> None:
-        """Write a snapshot for the next start, unless vectors are float32, if much is new. A full disk is only logged."""
+        """Write a snapshot for the next start if much is new, except for float32 vectors. A full disk is only logged."""
         if self._vectors == "float32":
             return
         index = self.get()
@@ -77,13 +77,13 @@ class ExactIndexCache:
         self._saved = index.last_id, index.filled
 
     def _last_filled(self) -> int:
-        """Return the number of the last vector that was added after its chunk."""
+        """Return the number of the last vector added after its chunk."""
         if not self._has_log:
             return 0
         return int(self._database.memoised("SELECT 'last', COALESCE(MAX(number), 0) FROM filled")["last"])
 
     def _last_until(self, revision: int, filled: int) -> ExactIndex | None:
-        """Return the last state that is not newer, or one that at most has vectors which are."""
+        """Return the last state that is no newer than `revision`, except possibly for vectors."""
         states = [index for index in self._states if index.revision <= revision]
         return next((index for index in states if index.filled <= filled), states[-1] if states else None)
 
@@ -101,7 +101,7 @@ class ExactIndexCache:
         return index
 
     def _empty(self, filled: int, dtype: npt.DTypeLike | None = None) -> ExactIndex:
-        """Return an index without chunks; all vectors are read along with them."""
+        """Return an index without chunks, whose vectors are all read along with them."""
         if dtype is None:
             size = self._database.select("SELECT COUNT(*) FROM chunks")[0][0] if self._vectors == "auto" else 0
             dtype = np.int8 if self._vectors == "int8" or size > _FLOAT32_UP_TO else np.float32
@@ -109,7 +109,7 @@ class ExactIndexCache:
         return ExactIndex(-1, Columns.of([]), vectors, {}, self._read_vectors, filled)
 
     def _restored(self) -> ExactIndex | None:
-        """Return the index of the snapshot; None if there is none of this catalog."""
+        """Return the index from the snapshot, or None if this catalog has no snapshot."""
         marks = self._database.select("SELECT value FROM meta WHERE name = ?", _MARK)
         saved = read_snapshot(self._file, marks[0]["value"]) if marks and self._vectors != "float32" else None
         if saved is None or (saved.vectors is None and self._is_in_memory):
@@ -121,7 +121,7 @@ class ExactIndexCache:
         return index
 
     def _fill(self, index: ExactIndex, filled: int) -> ExactIndex:
-        """Return an index with the vectors that were added after their chunks; an empty one if the log lacks some of them."""
+        """Return an index with the vectors added after their chunks, or an empty one if the log lacks some of them."""
         oldest = self._database.select("SELECT COALESCE(MIN(number), 0) FROM filled")[0][0]
         if index.filled + 1 < oldest:
             return self._empty(filled)
@@ -134,8 +134,8 @@ class ExactIndexCache:
         return index.with_vectors(filled, ids, places, decode_vectors(vectors) if self._is_in_memory else None)
 
     def _extend(self, index: ExactIndex, revision: int) -> ExactIndex:
-        """Return an index with the chunks that were added since, and without those of deleted pages."""
-        numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])  # quicker than rows
+        """Return an index with the chunks added since, and without the chunks of deleted pages."""
+        numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])  # faster than rows
         added, vectors = [], index.in_memory
         with self._database.read() as connection:
             for columns, embeddings in _read_after(connection, index.last_id, self._embedding):
@@ -147,7 +147,7 @@ class ExactIndexCache:
 
     @property
     def _embedding(self) -> str:
-        """The SQL expression of what is read of each vector."""
+        """The SQL expression for the part of each vector to read."""
         return "embedding" if self._is_in_memory else "NULL"
 
     def _paths_after(self, number: int, last: int) -> dict[int, str]:
@@ -164,7 +164,7 @@ def _is_float32(index: ExactIndex) -> bool:
 
 
 def _read_after(connection: sqlite3.Connection, last_id: int, embedding: str) -> Iterator[tuple[Columns, list[bytes]]]:
-    """Read the chunks after the one with this id, and their vectors, in blocks; yields at least once."""
+    """Read the chunks after `last_id` and their vectors, in blocks; yields at least once."""
     rows = connection.execute(
         f"SELECT {embedding}, chunks.id, page, ordinal, vectors.rowid, vector, sketch FROM chunks"
         " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",

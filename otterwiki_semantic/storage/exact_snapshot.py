@@ -1,7 +1,7 @@
 """The exact index as a file next to the catalog, so that a start need not read every vector.
 
-The file is one of NumPy's archives, which have a checksum for each array. The catalog knows the mark in it: a file of another
-catalog, or of another time of this one, is not used.
+The file is a NumPy archive, with a checksum for each array. The catalog stores the mark of its file; a file from another
+catalog, or from another time, is ignored.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from otterwiki_semantic.storage.vector_rows import Block, VectorRows
 
 
 class Snapshot(NamedTuple):
-    """What a file holds of an `ExactIndex`."""
+    """The contents of an `ExactIndex` in a file."""
 
     revision: int
     filled: int
     columns: Columns
     vectors: VectorRows | None
-    """None if they were left in the catalog."""
+    """None if the vectors stayed in the catalog."""
 
 
 def write_snapshot(path: Path, index: ExactIndex) -> str:
-    """Replace the file at a path; return the mark that `read_snapshot` asks for. Errors: `OSError`."""
+    """Replace the file at `path`; return the mark that `read_snapshot` requires. Errors: `OSError`."""
     mark, scratch = uuid.uuid4().hex, path.with_suffix(".new")
     arrays = {field.name: getattr(index.columns, field.name) for field in fields(Columns)}
     for number, block in enumerate(index.in_memory.blocks if index.in_memory else ()):
@@ -50,7 +50,7 @@ def write_snapshot(path: Path, index: ExactIndex) -> str:
 
 
 def read_snapshot(path: Path, mark: str) -> Snapshot | None:
-    """Return what is in a file; None if it is damaged, or not the one that got this mark."""
+    """Return the contents of a file, or None if it is damaged or has another mark."""
     try:
         with path.open("rb") as stream, np.load(stream) as arrays:
             if arrays["mark"] != mark:

@@ -1,4 +1,4 @@
-"""Opens the generations that the settings describe: how their vectors are searched, and where ChromaDB is."""
+"""Opens generations as configured: how to search their vectors, and where ChromaDB is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otterwiki_semantic.storage.vector_store import CollectionSpec
 
 
 def open_generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
-    """Return the generations in the data directory; none is opened yet."""
+    """Return the generations in the data directory, without opening any."""
     facts = index_settings(settings)
     vectors = settings.vectors
     if vectors == "auto" and settings.vector_search == "chroma" and settings.chroma_url is not None:
@@ -37,7 +37,7 @@ def open_generations(settings: Settings, telemetry: Telemetry) -> GenerationStor
 
 
 def _store_opener(settings: Settings) -> OpenStore:
-    """Return what opens the store of a collection: in a directory, or on a server, where each refill has another name."""
+    """Return the function that opens a collection's store, in a directory or under a new name per refill on a server."""
     if settings.chroma_url is None:
         return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
     tenant, database = settings.chroma_database.split("/")

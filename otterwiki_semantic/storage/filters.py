@@ -1,4 +1,4 @@
-"""Search filters: as SQL conditions, and as masks over the rows of an exact index."""
+"""Search filters, as SQL conditions and as masks over the rows of an exact index."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 _LAST_CHARACTER = "\U0010ffff"
 _COMPARISONS = {"updated_since": ">=", "updated_before": "<"}
 _PUSHED_DOWN = 4_000
-"""Up to this size a filter is pushed down into FTS5; above it, matches are post-filtered."""
+"""Up to this many chunks a filter is pushed down into FTS5; above it, matches are post-filtered."""
 _MARGIN = 1.3
 
 Condition = tuple[str, tuple[str | int, ...]]
-"""An SQL condition, with the values of its placeholders."""
+"""An SQL condition with the values of its placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Filter:
 
     @property
     def values(self) -> tuple[str | int, ...]:
-        """The values of its placeholders."""
+        """The values for the placeholders in `sql`."""
         return tuple(value for _, values in (*self.pages, *self.chunks) for value in values)
 
 
 def page_filter(filters: Filters) -> Filter:
-    """Return the filter on pages that a request asks for."""
+    """Return the filter on pages for a request."""
     given = [
         *(("tag", tag) for tag in filters.tags),
         ("category", filters.category),
@@ -64,11 +64,11 @@ def page_filter(filters: Filters) -> Filter:
 
 
 def _compiled(expression: Expression) -> Condition:
-    """Return an expression as SQL."""
+    """Compile an expression to SQL."""
     match expression:
         case Not(operand):
             sql, values = _compiled(operand)
-            return f"NOT COALESCE({sql}, FALSE)", values  # what a page lacks, it does not have
+            return f"NOT COALESCE({sql}, FALSE)", values  # a page without the value does not match
         case AllOf(operands):
             return _joined(" AND ", operands)
         case AnyOf(operands):
@@ -83,7 +83,7 @@ def _joined(operator: str, operands: Sequence[Expression]) -> Condition:
 
 
 def _condition(field: str, value: str | int) -> Condition:
-    """Return the condition that a page has a value of a field."""
+    """Return the condition for a field's value."""
     if not isinstance(value, str):
         return f"pages.updated {_COMPARISONS[field]} ?", (value,)
     if value in {PageType.PAGE, Scope.PAGES} and field in {"type", "in"}:
@@ -108,7 +108,7 @@ class FilterMask:
     mask: Mask
     size: int
     ids_json: str | None
-    """Their ids, if they are few enough to push the filter down into FTS5."""
+    """The chunk ids, if there are few enough to push the filter down into FTS5."""
 
     @classmethod
     def of(cls, index: ExactIndex, mask: Mask) -> FilterMask:
@@ -117,9 +117,9 @@ class FilterMask:
         return cls(index, mask, size, json.dumps(index.ids(mask)) if size <= _PUSHED_DOWN else None)
 
     def oversample(self, count: int) -> int:
-        """Return how many chunks of the whole index probably contain `count` that pass. At least one chunk must pass."""
+        """Return how many nearest chunks of the index probably include `count` that pass. At least one chunk must pass."""
         return math.ceil(_MARGIN * count * self.index.size / self.size)
 
     def select(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids whose chunks pass, in the same order."""
+        """Return the ids of chunks that pass, in the same order."""
         return [candidate.id for candidate in self.index.candidates(ids, self.mask)]

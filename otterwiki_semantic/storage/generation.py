@@ -1,10 +1,10 @@
-"""A generation: one index, which is a catalog and the mirror of its vectors in ChromaDB; and all those of a data directory.
+"""Generations: an index consists of a catalog and the mirror of its vectors in ChromaDB.
 
-Each is in a directory of its own. A new one is built next to the serving one and replaces it by the exchange of one small file.
+Each generation has its own directory. A new one is built next to the serving one, and replaces it by exchanging one small file.
 Layout of the data directory::
 
     current                      the name of the serving generation
-    previous                     the name of the one that it replaced, if that is kept
+    previous                     the name of the generation before it, if kept
     generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
     chroma                       a link to the ChromaDB directory of the last complete collection, for other programs
 """
@@ -40,15 +40,15 @@ from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec
 
 _CATALOG = "catalog.sqlite3"
 EXACT, EXACT_FLOAT32 = 500_000, 100_000
-"""Up to this many chunks a search is exact, with vectors as int8 or float32: some milliseconds slower, with perfect recall."""
+"""Up to this many chunks, as int8 or float32, search is exact: some milliseconds slower, with perfect recall."""
 READ_FOR_SEARCH = 20_000
-"""Of vectors on the disk, up to so many are compared for a search that ChromaDB cannot answer: in 0.1 s if they are cached."""
+"""How many vectors on disk to compare when ChromaDB cannot answer a search: 0.1 s if they are cached."""
 _READ_FOR_NEIGHBOUR = 2
-"""Vectors that are read from the disk in the time that ChromaDB takes for one more neighbour."""
+"""Vectors that can be read from disk in the time that ChromaDB takes for one more neighbour."""
 PUBLIC_LINK = "chroma"
-"""The link in the data directory to the ChromaDB directory that others open."""
+"""The link in the data directory to the ChromaDB directory that other programs open."""
 _SETTINGS = "settings"
-"""The fact in a catalog that says which settings it was made with."""
+"""The fact in a catalog with the settings that it was created with."""
 _PREFIX_LENGTH = 8
 """The name of a generation begins with this many characters of its fingerprint."""
 
@@ -60,13 +60,13 @@ class Nearest(NamedTuple):
 
     found: list[tuple[ChunkRef, float]]
     is_whole: bool
-    """Whether there are no others."""
+    """Whether `found` contains every chunk that passes."""
     degraded: str | None = None
-    """Why nearer ones may be missing."""
+    """Why nearer chunks may be missing."""
 
 
 class Generation:
-    """One index: its catalog, and the mirror of its vectors in ChromaDB. Errors of the constructor: the catalog's."""
+    """One index: a catalog, and the mirror of its vectors in ChromaDB. The constructor raises the catalog's errors."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class Generation:
         exact_up_to: float = EXACT,
         vectors: str = "auto",
     ) -> None:
-        """`spec` describes the collection of a new one; `vectors` is their format in memory, or `disk` if they stay there."""
+        """`spec` describes a new collection; `vectors` is the format in memory, or `disk` to leave vectors on disk."""
         self.path = path
         self.name = path.name
         self.catalog = Catalog(path / _CATALOG, vectors)
         self.settings: dict[str, Any] = json.loads(self.catalog.meta(_SETTINGS) or "{}")
-        """The settings that it was made with, as `core.settings.index_settings`; empty if it is new, or of an older version."""
+        """The settings it was created with (`core.settings.index_settings`); empty if it is new or from an older version."""
         if self.settings:
             spec = replace(spec, model=model_config(self.settings))
         self.mirror = VectorMirror(self.catalog, path, spec, open_store, telemetry)
@@ -90,30 +90,29 @@ class Generation:
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the recipe that it was built with."""
+        """The fingerprint of the recipe that the index was built with."""
         return self.catalog.meta("fingerprint")
 
     @cached_property
     def vector_fingerprint(self) -> str | None:
-        """The fingerprint of its vectors; see `embedding.vector_fingerprint`. It never changes, and every search reads it."""
+        """The fingerprint of the vectors; see `embedding.vector_fingerprint`. It never changes, and every search reads it."""
         return self.catalog.meta("recipe")
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages that its pages are stemmed in; queries for it have to be stemmed in the same. They never change."""
+        """The languages for stemming pages and queries. They never change."""
         return tuple((self.catalog.meta("languages") or ENGLISH).split(","))
 
     @property
     def vector_store(self) -> VectorStore:
-        """The vector store of the moment."""
+        """The current vector store."""
         return self.mirror.store
 
     def nearest(self, vector: Matrix, count: int, mask: FilterMask | None = None) -> Nearest:
         """Return about `count` chunks nearest to a vector.
 
-        The search is exact up to `exact_up_to` chunks, and while the mirror is not current. Above that ChromaDB is asked for as
-        many as probably include enough that pass the mask. Vectors that stay on the disk are read if they are few, or few that
-        ChromaDB lacks.
+        Search is exact up to `exact_up_to` chunks, and while the mirror is not current. Above that, ChromaDB returns enough
+        neighbours that `count` probably pass the mask. Vectors on disk are read if there are few, or if ChromaDB lacks few.
         """
         self.mirror.note_search()
         index = mask.index if mask else self.catalog.reader.exact_index()
@@ -130,7 +129,7 @@ class Generation:
     def _nearest_in_chroma(
         self, index: ExactIndex, vector: Matrix, mask: FilterMask | None, wanted: int, *, may_lack: bool = False
     ) -> Nearest | None:
-        """Return those of the `wanted` nearest that pass the mask; None if ChromaDB cannot be used now."""
+        """Return the nearest `wanted` that pass the mask, or None if ChromaDB cannot be used now."""
         distances = self.mirror.query(vector, wanted, may_lack=may_lack)
         if distances is None:
             return None
@@ -141,7 +140,7 @@ class Generation:
     def _nearest_with_disk(
         self, index: ExactIndex, vector: Matrix, count: int, mask: FilterMask | None, wanted: int
     ) -> Nearest | None:
-        """Return the nearest of ChromaDB and of what it lacks, without what is too much to read; None if all can be read."""
+        """Return the nearest in ChromaDB and, if few, among what it lacks; None if ChromaDB fails and all can be read."""
         lacking = self.catalog.outbox.lacking(READ_FOR_SEARCH + 1)
         nearest = self._nearest_in_chroma(index, vector, mask, wanted, may_lack=True)
         if nearest is None:
@@ -155,7 +154,7 @@ class Generation:
         return Nearest(list(found.items()), nearest.is_whole)
 
     def warm_up(self) -> None:
-        """Load what a search reads, so that the first one does not wait for it."""
+        """Load what a search reads, so that the first search is not slow."""
         try:
             with self.catalog.snapshot():
                 self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
@@ -164,7 +163,7 @@ class Generation:
             log.info("the index is loaded by the first search: %s", error)
 
     def compact(self) -> None:
-        """Return unused space to the disk, and save there what a start has to load."""
+        """Return unused space to the disk, and save what the next start has to load."""
         self.catalog.compact()
         self.catalog.reader.save_exact_index()
 
@@ -188,7 +187,7 @@ def _nearest_of(index: ExactIndex, vector: Matrix, count: int, mask: FilterMask 
 
 
 def index_fingerprint(embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> str:
-    """Return the fingerprint of an index: the schema, the model, the chunk profile and the analysis of words."""
+    """Return the fingerprint of an index: schema, model, chunk profile and analysis of words."""
     parts = (
         str(SCHEMA_VERSION),
         vector_fingerprint(embedder, profile.heading_weight),
@@ -208,7 +207,7 @@ class GenerationStore:
         open_generation: Callable[[Path], Generation] = Generation,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`open_generation` opens or creates one in a directory; `settings` are what new ones are made with."""
+        """`open_generation` opens or creates a generation in a directory; `settings` are recorded in new ones."""
         self.data_dir = data_dir
         self._pointer = data_dir / "current"
         self._previous_pointer = data_dir / "previous"
@@ -220,7 +219,7 @@ class GenerationStore:
     def open_current(self) -> Generation | None:
         """Open the serving generation, or the newest complete one if the pointer is lost.
 
-        None if there is none, or it is corrupt; the reason is logged.
+        None if there is none, or if it is corrupt; the reason is logged.
         """
         name = _read_name(self._pointer)
         if name and _is_file(self._root / name / _CATALOG):
@@ -244,7 +243,7 @@ class GenerationStore:
             return None
 
     def create(self, embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> Generation:
-        """Create an empty generation; it does not serve yet."""
+        """Create an empty generation, which does not serve yet."""
         fingerprint = index_fingerprint(embedder, profile, languages)
         with self._new_directory(fingerprint) as path:
             generation = self._open_generation(path)
@@ -256,10 +255,10 @@ class GenerationStore:
         return generation
 
     def copy(self, serving: Generation) -> Generation:
-        """Create a generation with a copy of another one's catalog, and an empty mirror; it does not serve yet.
+        """Create a generation with a copy of the serving catalog and an empty mirror; it does not serve yet.
 
-        The other one may be read and written in the meantime; a copy of one whose pages are changing is like one after a crash,
-        which its next sync repairs. Errors: `CatalogCorruptError` if the copy is not sound.
+        `serving` may be read and written meanwhile. A copy of changing pages is in the state after a crash, which its next sync
+        repairs. Errors: `CatalogCorruptError` if the copy is damaged.
         """
         with self._new_directory(serving.fingerprint or "") as path:
             serving.catalog.copy_to(path / _CATALOG)
@@ -274,7 +273,7 @@ class GenerationStore:
 
     @contextmanager
     def _new_directory(self, fingerprint: str) -> Iterator[Path]:
-        """Lend a directory for a new generation, which is removed if the block fails."""
+        """Yield a directory for a new generation, and remove it if the block fails."""
         path = self._root / f"{fingerprint[:_PREFIX_LENGTH]}-{uuid.uuid4().hex[:8]}"
         path.mkdir(parents=True)
         try:
@@ -284,24 +283,24 @@ class GenerationStore:
             raise
 
     def set_current(self, generation: Generation) -> None:
-        """Make this generation the serving one."""
+        """Select the serving generation."""
         write_atomically(self._pointer, f"{generation.name}\n")
 
     def refresh_settings(self, generation: Generation) -> None:
-        """Record the present settings in a generation that they would make: its model's server may have another address."""
+        """Record the current settings in a generation that they describe, as its model server's address may have changed."""
         if generation.catalog.is_current and generation.settings != self._settings:
             generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
             generation.settings = dict(self._settings)
 
     def set_previous(self, generation: Generation | None) -> None:
-        """Keep a generation that was replaced, so that it can be returned to; None: keep none."""
+        """Select the replaced generation to preserve for a rollback, or None."""
         if generation is None:
             self._previous_pointer.unlink(missing_ok=True)
         else:
             write_atomically(self._previous_pointer, f"{generation.name}\n")
 
     def open_previous(self, serving: Generation) -> Generation | None:
-        """Open the generation that was kept when another one replaced it; None if there is none that can be returned to."""
+        """Open the generation kept for a rollback, or return None if no rollback is possible."""
         name = _read_name(self._previous_pointer)
         if not name or name == serving.name or not _is_file(self._root / name / _CATALOG):
             return None
@@ -316,7 +315,7 @@ class GenerationStore:
         return _read_name(self._pointer) == generation.name
 
     def open_unfinished(self, fingerprint: str, serving: Generation) -> Generation | None:
-        """Open what an interrupted build with this fingerprint left next to the serving generation; None if there is none."""
+        """Open an interrupted build with this fingerprint, next to the serving generation; None if there is none."""
         for path in self._root.glob(f"{fingerprint[:_PREFIX_LENGTH]}-*"):
             generation = self._open(path) if path.name != serving.name else None
             if generation is not None and generation.fingerprint == fingerprint:
@@ -326,10 +325,10 @@ class GenerationStore:
         return None
 
     def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
-        """Remove every generation but the serving one and interrupted builds with the fingerprint `unfinished`.
+        """Remove all generations except the serving one and interrupted builds with the fingerprint `unfinished`.
 
-        The one whose collection is published also stays, and the previous one, if the disk has room for another of its size.
-        Only while none is being built.
+        Also keeps the generation with the published collection, and the previous one if the disk has room for another of its
+        size. Call this only while no generation is being built.
         """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
         previous = _read_name(self._previous_pointer)
@@ -344,20 +343,20 @@ class GenerationStore:
                 shutil.rmtree(path, ignore_errors=True)
 
     def remove_collections(self, generation: Generation) -> None:
-        """Remove the collections of a generation that does not serve, except for a published one."""
+        """Remove the collections of a generation that does not serve, except a published one."""
         link = self.data_dir / PUBLIC_LINK
         for path in generation.path.glob("chroma-*"):
             if not (link.is_symlink() and link.resolve() == path.resolve()):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _published(self) -> str | None:
-        """Return the name of the generation whose collection others find; None if there is none, or it is on a server."""
+        """Return the generation with the published collection; None if there is none, or it is on a server."""
         link = self.data_dir / PUBLIC_LINK
         return link.readlink().parent.name if link.is_symlink() else None
 
 
 def _read_name(pointer: Path) -> str:
-    """Return the name of the generation in a pointer file; empty if there is none."""
+    """Return the name in a pointer file, or an empty string if there is none."""
     try:
         return pointer.read_text(encoding="ascii").strip()
     except (OSError, ValueError):

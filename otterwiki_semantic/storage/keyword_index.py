@@ -1,4 +1,4 @@
-"""The keyword index of a catalog: BM25 scores, frequencies of words, names of pages and sections, and the words as spelled."""
+"""The keyword index of a catalog: BM25 scores, word frequencies, page and section names, and the words as spelled."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_rows import Rows
 
 _SHORTEST = 4
-"""Shorter words correct nothing."""
+"""Minimum length of a word that can be a correction."""
 _SEPARATOR = " "
 
 
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
-"""What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
+"""Weights of a word in the title, in the heading path and in the text. Half or twice these rank about the same."""
 _MAX_NAMED = 50
 _MAX_CACHED_FREQUENCIES = 20_000
 _COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
-"""A word in so many chunks is counted again only after so many seconds for each of them: 50 times what counting takes."""
+"""Cache the count of a word in at least this many chunks, for this many seconds per chunk: 50 times the cost of counting."""
 _GROWTH = 4
 
 
 class Vocabulary:
-    """Words of a catalog by first letter and length; not of a catalog of an earlier version. Errors: those of `SqliteFile`.
+    """The words of a catalog by first letter and length. Raises the errors of `SqliteFile`.
 
-    The words of each letter and length are one text: 250,000 words take 3 MB. Words of deleted pages stay in memory; `pages`
-    returns which words the wiki has.
+    Catalogs of earlier versions have none. The words of each letter and length are one text: 250,000 words take 3 MB. Words of
+    deleted pages stay in memory; `pages` returns only words that the wiki has.
     """
 
     def __init__(self, database: SqliteFile) -> None:
@@ -44,7 +44,7 @@ class Vocabulary:
         self._words: dict[tuple[str, int], str] = {}
 
     def refresh(self) -> None:
-        """Read the words that were added since the last call."""
+        """Read the words added since the last call."""
         revision = read_revision(self._database)
         if revision == self._revision:
             return
@@ -55,18 +55,18 @@ class Vocabulary:
         with self._lock:
             rows = self._database.select(statement, self._last_number)
             for number, letter, length, words in rows:
-                known = self._of(letter, length)  # a word that only one page has is new each time that page is saved
+                known = self._of(letter, length)  # a word on a single page is new whenever that page is saved
                 self._words[letter, length] = _SEPARATOR.join(dict.fromkeys((*known, *words.split(_SEPARATOR))))
                 self._last_number = max(self._last_number, number)
             self._revision = revision
 
     def beginning(self, letter: str, shortest: int, longest: int) -> list[str]:
-        """Return the words with this first letter and so many letters."""
+        """Return the words with this first letter and from `shortest` to `longest` letters."""
         self.refresh()
         return [word for length in range(shortest, longest + 1) for word in self._of(letter, length)]
 
     def first_letters(self, count: int) -> list[str]:
-        """Return the letters that most words begin with."""
+        """Return the `count` most frequent first letters of words."""
         self.refresh()
         sizes = Counter[str]()
         for (letter, _), words in tuple(self._words.items()):
@@ -74,7 +74,7 @@ class Vocabulary:
         return [letter for letter, _ in sizes.most_common(count)]
 
     def pages(self, words: Iterable[str]) -> dict[str, int]:
-        """Return the number of pages that have each of these words, without words that are on no page."""
+        """Return the number of pages with each word, without words that are on no page."""
         rows = self._database.select(f"SELECT word, pages FROM words WHERE word {IN_LIST}", list(words))
         return {row["word"]: row["pages"] for row in rows}
 
@@ -83,7 +83,7 @@ class Vocabulary:
 
 
 class KeywordIndex:
-    """Reads the words and names of a catalog. Errors: those of `SqliteFile`."""
+    """Reads the words and names of a catalog. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
         self._database = database
@@ -91,13 +91,14 @@ class KeywordIndex:
         self._lists = PostingLists(database, weights) if is_current else None
         self.vocabulary = Vocabulary(database)
         self._frequencies: dict[str, tuple[int, int, float]] = {}
-        """The number of chunks with a word, as it was in a revision, and from when on it is used in that revision only."""
+        """The number of chunks with a word, the revision of the count, and the time when it expires for other revisions."""
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
-        """Return for each stored word the number of chunks that contain it.
+        """Return the number of chunks with each stored word.
 
-        Counting walks through all occurrences of a word. So counts are cached, and those of common words are used for a while
-        after a change (two seconds for 40,000 chunks): they are weights. That a word is new, or is gone, is known at once.
+        Counting walks through all occurrences of a word, and counts only serve as weights. So they are cached, and counts of
+        common words are reused for a while after a change (two seconds for 40,000 chunks). New and removed words are noticed at
+        once.
         """
         with self._database.snapshot():
             revision, now = read_revision(self._database), time.monotonic()
@@ -114,7 +115,7 @@ class KeywordIndex:
     def word_scores(
         self, words: Sequence[str], expression: str, index: ExactIndex, limit: int, mask: FilterMask | None = None
     ) -> dict[int, float]:
-        """Return what `scores` returns for an expression, for any of these words, mostly from memory."""
+        """Return the `scores` of an expression that matches any of these words, mostly from memory."""
         if not words:
             return {}
         if self._lists is None:
@@ -128,7 +129,7 @@ class KeywordIndex:
         return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
 
     def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows) -> WordSets:
-        """Return which of up to 64 words the chunk of each row has: the first word is the lowest bit."""
+        """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit."""
         ids = index.columns.ids[rows]
         sets = np.zeros(len(ids), dtype=np.uint64)
         if not words:
@@ -139,14 +140,14 @@ class KeywordIndex:
             sets[is_known] = known[ids[is_known]]
         else:
             is_known = np.zeros(len(ids), dtype=np.bool_)
-        if not is_known.all():  # pages that are newer than the lists, or an index of an earlier version
+        if not is_known.all():  # pages newer than the lists, or an index of an earlier version
             stored = self.stored_words(ids[~is_known].tolist())
             texts = (set(" ".join(stored.get(chunk, ())).split()) for chunk in ids[~is_known].tolist())
             sets[~is_known] = [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
         return sets
 
     def warm_up(self, index: ExactIndex) -> None:
-        """Read what every search for words needs."""
+        """Read what every keyword search needs."""
         if self._lists is not None:
             self.vocabulary.refresh()
             self._lists.warm_up(index)
@@ -154,7 +155,7 @@ class KeywordIndex:
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
         """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994).
 
-        A word in more than half of all chunks scores next to nothing: FTS5 replaces its weight by 0.000001.
+        A word in more than half of all chunks has almost no score: FTS5 replaces its weight by 0.000001.
         """
         if mask is None or mask.ids_json is not None:
             return self._scores(expression, limit, mask.ids_json if mask else None)
@@ -182,7 +183,7 @@ class KeywordIndex:
         return [row["rowid"] for row in rows]
 
     def named(self, key: str, where: Filter) -> tuple[list[ChunkRef], list[ChunkRef]]:
-        """Return the first chunks of the pages with this name, and those of the sections with this heading."""
+        """Return the first chunks of the pages with this name, and of the sections with this heading."""
         statement = (
             "SELECT names.ordinal < 0 AS is_page, chunks.id, chunks.vector, chunks.path, chunks.ordinal"
             " FROM names JOIN chunks ON chunks.path = names.path AND chunks.ordinal = MAX(names.ordinal, 0)"
@@ -194,11 +195,11 @@ class KeywordIndex:
         return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
 
     def common_words(self, count: int) -> list[str]:
-        """Return the words that are on most pages, as they are spelled."""
+        """Return the words on the most pages, as they are spelled."""
         return [row["word"] for row in self._database.select("SELECT word FROM words ORDER BY pages DESC, word LIMIT ?", count)]
 
     def stored_words(self, ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
+        """Return the stored words of chunks: of the page's title and headings, and of the text."""
         statement = f"SELECT rowid, title, headings, body FROM keywords WHERE rowid {IN_LIST}"
         return {chunk: (f"{title} {headings}", body) for chunk, title, headings, body in self._database.select(statement, ids)}
 

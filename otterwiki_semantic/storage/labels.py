@@ -1,7 +1,7 @@
-"""The labels of pages and sections, titles, aliases, paths and headings, by the beginnings of their words and as a whole.
+"""Labels of pages and sections (titles, aliases, paths and headings), found by word prefixes and as a whole.
 
-They are an FTS5 table with prefix indexes. FTS5 returns rows in the order of their ids, and the id of a label begins with its
-length: the shortest labels come first, and a lookup ends as soon as it has enough of them.
+Labels are in an FTS5 table with prefix indexes. FTS5 returns rows in the order of their ids, and the id of a label begins with
+its length. So the shortest labels come first, and a lookup ends as soon as it has enough.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 _CUT = "…"
 _LAST_CHARACTER = "\U0010ffff"
 _CONTROLS = dict.fromkeys((*range(33), 127))
-"""What divides tokens: all that `_TOKENIZER` does not count as part of one."""
+"""Token separators: every character that `_TOKENIZER` does not count as part of a token."""
 _MAX_KEY = 200
-"""Characters of a whole name that are compared."""
+"""Compared characters of a whole name."""
 _MAX_KEYS = 1_000
 _MAX_CACHED_FILTERS = 16
 _PAGES_AT_ONCE = 100
 _PLACE_BITS, _CHUNK_BITS, _PAGE_BITS, _LENGTH_BITS = 8, 16, 30, 8
 _SECTIONS = 1 << _PLACE_BITS + _CHUNK_BITS + _PAGE_BITS + _LENGTH_BITS
-"""The least id of a section's label."""
+"""The lowest id of a section label."""
 
 
 def _quoted(text: str, mark: str = '"') -> str:
@@ -44,45 +44,45 @@ TABLES = (
     f"CREATE VIRTUAL TABLE labels USING fts5 (key, path_key, words, page_words, {_OPTIONS})",
     "CREATE TABLE label_words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""They are derived from the other tables, so that an index of an earlier version gets them without being rebuilt.
+"""Derived from the other tables, so an index of an earlier version gets them without a rebuild.
 
-`key` is the whole title or heading without spaces, `path_key` the whole path and its last part, `words` are those of the title
-or heading, and `page_words` those of a page's path, or of a section's page. Aliases count as titles.
+`key` is the whole title or heading without spaces. `path_key` is the whole path and its last part. `words` has the words of the
+title or heading, and `page_words` the words of the path, or of a section's page. Aliases count as titles.
 """
 
 
 class SectionLabel(NamedTuple):
-    """A heading, and where it stands."""
+    """A heading and its location."""
 
     heading: str
     section_path: tuple[str, ...]
-    """The headings from the outermost to this one, as far as they are stored."""
+    """The stored headings from the outermost to this one."""
     anchor: str
-    """Its id in the page; empty if it cannot be told."""
+    """The id of the heading in the page; empty if it is unknown."""
 
 
 class LabelId(NamedTuple):
-    """What the id of a label says."""
+    """The fields encoded in the id of a label."""
 
     is_section: bool
     length: int
-    """The number of characters of the title or heading; at most 255."""
+    """Characters of the title or heading; at most 255."""
     page: int
     """The page's number."""
     chunk: int
     """The ordinal of the first chunk with the heading."""
     place: int
-    """Which of the chunk's `section_labels` it is."""
+    """The index among the chunk's `section_labels`."""
 
     def encode(self) -> int:
-        """Return the id."""
+        """Encode the fields as an id."""
         length = min(self.length, (1 << _LENGTH_BITS) - 1)
         place = ((length << _PAGE_BITS | self.page) << _CHUNK_BITS | self.chunk) << _PLACE_BITS | self.place
         return _SECTIONS * self.is_section | place
 
     @classmethod
     def decode(cls, encoded: int) -> LabelId:
-        """Return what an id says."""
+        """Decode an id."""
         fields = []
         for bits in (_PLACE_BITS, _CHUNK_BITS, _PAGE_BITS, _LENGTH_BITS):
             fields.append(encoded & (1 << bits) - 1)
@@ -95,10 +95,10 @@ def _page_of(encoded: int) -> int:
 
 
 def section_labels(title: str, section_path: str, headings: str, anchor: str) -> Iterator[SectionLabel]:
-    """Yield the headings above a chunk and in it, in order, without those that are the page's title.
+    """Yield the headings above and in a chunk, in order, without the page's title.
 
-    Of its section the path and the anchor are stored. Of those that were merged with it the anchor follows from the heading,
-    and of the path only the outermost heading is known.
+    The path and the anchor of the chunk's section are stored. For merged sections, the anchor is derived from the heading, and
+    only the outermost heading of the path is known.
     """
     path, page = decode_list(section_path), name_key(title)
     above = {heading: path[: depth + 1] for depth, heading in enumerate(path)}
@@ -109,7 +109,7 @@ def section_labels(title: str, section_path: str, headings: str, anchor: str) ->
 
 
 def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str]) -> None:
-    """Add the labels of a page that was inserted; none if it is excluded."""
+    """Add the labels of an inserted page, unless it is excluded."""
     _add(connection, path, {_key(alias) for alias in aliases}, _words(*aliases))
 
 
@@ -153,7 +153,7 @@ def _page(connection: sqlite3.Connection, path: str) -> tuple[int, str] | None:
 
 
 def _sections(connection: sqlite3.Connection, path: str, page: int, title: str) -> Iterator[tuple[int, str]]:
-    """Yield the ids of a page's headings and their texts; each anchor once."""
+    """Yield the ids and texts of a page's headings, with each anchor once."""
     known = set()
     statement = "SELECT ordinal, section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal < ? ORDER BY ordinal"
     for ordinal, *columns in connection.execute(statement, (path, 1 << _CHUNK_BITS)):
@@ -169,7 +169,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _key(name: str) -> str:
-    """Return a whole name as one token."""
+    """Return a whole name as a single token."""
     return name_key(name).translate(_CONTROLS)[:_MAX_KEY]
 
 
@@ -178,29 +178,29 @@ def _words(*names: str) -> set[str]:
 
 
 def with_key(columns: str, name: str, *, is_beginning: bool = False) -> str:
-    """Return the FTS5 expression for labels that are a name, or begin with it; empty if no label can be."""
+    """Return the FTS5 expression for labels equal to a name, or beginning with it; empty if no label can match."""
     key = _key(name)
     return f"{{{columns}}}: {_quoted(key)}{'*' * is_beginning}" if key else ""
 
 
 def with_words(columns: str, words: Iterable[Collection[str]]) -> str:
-    """Return the FTS5 expression for labels with a word that begins with one of these, for each of some; empty without any."""
+    """Return the FTS5 expression for labels with a matching word for each collection of prefixes; empty without any."""
     alternatives = (" OR ".join(f"{_quoted(beginning)}*" for beginning in each) for each in words)
     expression = " AND ".join(f"({each})" for each in alternatives)
     return expression and f"{{{columns}}}: ({expression})"
 
 
 class LabelTable:
-    """Finds the labels of a catalog. Errors: those of `SqliteFile`."""
+    """Finds the labels of a catalog. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
         self._is_complete = False
         self._passing: tuple[int, dict[Filter, frozenset[int]]] = -1, {}
-        """The numbers of the pages that pass the last filters, of one revision."""
+        """A revision, and the numbers of pages that pass the most recent filters in it."""
 
     def find(self, expression: str, where: Filter, limit: int, *, is_section: bool) -> list[LabelId]:
-        """Return the first labels of pages or sections that match an expression and whose pages pass, the shortest first."""
+        """Return the first labels of pages or sections that match an expression and a filter, shortest first."""
         if not expression:
             return []
         statement = (
@@ -224,19 +224,19 @@ class LabelTable:
         return known[1][where]
 
     def has_word(self, beginning: str) -> bool:
-        """Return whether a label has a word that begins so."""
+        """Whether a label has a word that begins with `beginning`."""
         return bool(self._begun("SELECT 1 FROM label_words WHERE word", beginning, 1))
 
     def words(self, beginning: str, shortest: int) -> list[str]:
-        """Return the words of labels that begin so, with at least so many letters."""
+        """Return the words of labels that begin with `beginning` and have at least `shortest` letters."""
         return self._begun(f"SELECT word FROM label_words WHERE length(word) >= {shortest} AND word", beginning)
 
     def begins_name(self, key: str) -> bool:
-        """Return whether the key of a label begins with this one."""
+        """Whether the key of a label begins with `key`."""
         return bool(self._begun("SELECT 1 FROM names WHERE key", key, 1))
 
     def keys_beginning(self, key: str) -> list[str]:
-        """Return the keys of labels that begin with this one; none if there are more than 1,000."""
+        """Return the label keys that begin with `key`; none if there are more than 1,000."""
         found = self._begun("SELECT DISTINCT key FROM names WHERE key", key, _MAX_KEYS + 1)
         return found if len(found) <= _MAX_KEYS else []
 
@@ -245,7 +245,7 @@ class LabelTable:
         return [row[0] for row in rows]
 
     def pages_named(self, key: str) -> set[int]:
-        """Return the numbers of the pages whose title or alias has this key."""
+        """Return the numbers of the pages with this key as title or alias."""
         rows = self._database.select(
             "SELECT number, path, title FROM names JOIN pages USING (path) WHERE key = ? AND names.ordinal < 0", key
         )
@@ -256,13 +256,13 @@ class LabelTable:
         }
 
     def refresh(self) -> None:
-        """Add the labels of pages that lack them: all, if an earlier version made the index."""
+        """Add missing labels: of all pages, if an earlier version created the index."""
         if self._is_complete:
             return
         path_of = dict(map(tuple, self._database.select("SELECT number, path FROM pages")))
         rows = self._database.select(f"SELECT rowid FROM labels WHERE rowid < {_SECTIONS}")
         labelled = {_page_of(row[0]) for row in rows}
-        if not labelled <= path_of.keys():  # an earlier version has changed it since
+        if not labelled <= path_of.keys():  # an earlier version has changed the index since
             with self._database.write() as connection:
                 for table in ("labels", "label_words"):
                     connection.execute(f"DELETE FROM {table}")
@@ -276,7 +276,7 @@ class LabelTable:
 
 
 def _add_stored(connection: sqlite3.Connection, number: int) -> None:
-    """Add the labels of a stored page, if it is still there. Of the words of its aliases, only the stems are stored."""
+    """Add the labels of a stored page, if it still exists. For aliases only the stems of words are stored."""
     page = connection.execute("SELECT * FROM pages WHERE number = ?", (number,)).fetchone()
     if page is None:
         return

@@ -1,4 +1,4 @@
-"""The outbox of a catalog: which changes of its vectors have yet to be sent to the vector store."""
+"""The outbox of a catalog: changed vectors that are not yet sent to the vector store."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _MAX_OTHER_PAGES = 50
 
 
 class Outbox:
-    """Vectors to upsert (table `unstored`), to describe anew (`stale`) and to delete (`dropped`).
+    """Vectors to upsert (table `unstored`), to update in metadata (`stale`) and to delete (`dropped`).
 
-    They are filled by the transactions that change vectors and chunks. Errors: those of `SqliteFile`.
+    The transactions that change vectors and chunks fill these tables. Raises the errors of `SqliteFile`.
     """
 
     def __init__(self, database: SqliteFile) -> None:
@@ -44,24 +44,24 @@ class Outbox:
 
     @property
     def has_upserts(self) -> bool:
-        """Whether a vector has to be upserted."""
+        """Whether there are vectors to upsert."""
         return bool(self._database.select(f"SELECT 1 {_UPSERTS} LIMIT 1"))
 
     def count(self) -> tuple[int, int]:
-        """Return how many vectors have to be upserted, and how many have outdated metadata."""
+        """Return the number of vectors to upsert, and of vectors with outdated metadata."""
         return tuple(self._database.select(f"SELECT (SELECT COUNT(*) {_UPSERTS}), (SELECT COUNT(*) {_UPDATES})")[0])
 
     def lacking(self, limit: int) -> list[int]:
-        """Return the ids of up to `limit` chunks whose vectors have to be upserted."""
+        """Return the ids of up to `limit` chunks with vectors to upsert."""
         statement = "SELECT chunks.id FROM unstored JOIN chunks ON chunks.vector = unstored.vector LIMIT ?"
         return [row["id"] for row in self._database.select(statement, limit)]
 
     def upserts(self, limit: int, *, documents: bool = True) -> list[StoredVector]:
-        """Return up to `limit` vectors that have to be upserted, with texts and metadata if the store has `documents`."""
+        """Return up to `limit` vectors to upsert, with texts and metadata if the store has `documents`."""
         return self._records(f"SELECT id {_UPSERTS} LIMIT ?", limit, documents=documents)
 
     def updates(self, limit: int) -> list[StoredVector]:
-        """Return up to `limit` vectors that the store holds with outdated metadata."""
+        """Return up to `limit` stored vectors with outdated metadata."""
         return self._records(f"SELECT id {_UPDATES} LIMIT ?", limit, documents=True)
 
     def _records(self, select_ids: str, limit: int, *, documents: bool) -> list[StoredVector]:
@@ -79,7 +79,7 @@ class Outbox:
         ]
 
     def _pages(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the paths of all pages that contain these vectors' texts, in order."""
+        """Return the paths of all pages with the texts of these vectors, in order."""
         found = defaultdict[str, list[str]](list)
         if ids:
             statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
@@ -92,7 +92,7 @@ class Outbox:
         self._remove(vectors, "unstored", "stale")
 
     def mark_updated(self, vectors: Iterable[StoredVector]) -> None:
-        """Record that the store has the metadata of these vectors."""
+        """Record that the store holds the metadata of these vectors."""
         self._remove(vectors, "stale")
 
     def _remove(self, vectors: Iterable[StoredVector], *tables: str) -> None:
@@ -102,7 +102,7 @@ class Outbox:
                 connection.executemany(f"DELETE FROM {table} WHERE vector = ?", ids)
 
     def deletes(self, limit: int) -> list[str]:
-        """Return up to `limit` ids that have to be deleted, without those that are in use again."""
+        """Return up to `limit` ids to delete, without ids that are in use again."""
         if not self._database.select("SELECT 1 FROM dropped LIMIT 1"):
             return []
         with self._database.write() as connection:
@@ -110,7 +110,7 @@ class Outbox:
             return [row[0] for row in connection.execute("SELECT vector FROM dropped LIMIT ?", (limit,))]
 
     def mark_deleted(self, ids: Sequence[str]) -> None:
-        """Record that the store has deleted these ids, each of which leaves a tombstone."""
+        """Record that the store has deleted these ids. Each one leaves a tombstone."""
         with self._database.write() as connection:
             connection.executemany("DELETE FROM dropped WHERE vector = ?", ((vector,) for vector in ids))
             connection.execute(
@@ -120,22 +120,22 @@ class Outbox:
 
     @property
     def tombstones(self) -> int:
-        """How many vectors the collection has deleted since it was created; HNSW never reuses their space."""
+        """The number of vectors deleted since the collection was created; HNSW never reuses their space."""
         rows = self._database.select("SELECT value FROM meta WHERE name = ?", _TOMBSTONES)
         return int(rows[0]["value"]) if rows else 0
 
     def refill(self) -> None:
-        """Put in every vector, for a collection that is empty and has no tombstones."""
+        """Add every vector, for an empty collection without tombstones."""
         with self._database.write() as connection:
             connection.execute("INSERT OR IGNORE INTO unstored SELECT id FROM vectors")
             connection.execute("DELETE FROM dropped")
             connection.execute("DELETE FROM meta WHERE name = ?", (_TOMBSTONES,))
 
     def reconcile(self, ids: Iterable[str]) -> int:
-        """Record that the store holds exactly these ids; returns how many of them were recorded wrongly.
+        """Record that the store holds exactly these ids; return the number of wrong records.
 
-        Missing vectors are upserted again and needless ones deleted. Those it holds are not upserted again, because that makes
-        HNSW find others less well.
+        Missing vectors are upserted again, and surplus ones deleted. Stored vectors are not upserted again, because that would
+        reduce HNSW's recall.
         """
         with self._database.write() as connection:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
@@ -158,7 +158,7 @@ class Outbox:
 
     @property
     def dimension(self) -> int | None:
-        """The length of a vector; None while there is none."""
+        """The length of a vector, or None while there are no vectors."""
         rows = self._database.select("SELECT embedding FROM vectors LIMIT 1")
         return decode_vectors([rows[0][0]]).shape[1] if rows else None
 
@@ -168,7 +168,7 @@ def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
 
 
 def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
-    """Return what others read of a vector's chunk, or of the first one of several with the same text.
+    """Return the public metadata of a vector's chunk, or of the first of several chunks with the same text.
 
     None if no page has it yet. A key without a value is None; lists are not empty.
     """

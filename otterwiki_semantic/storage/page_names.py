@@ -1,4 +1,4 @@
-"""The words of pages' titles and paths, in memory, how rare each is among them, and how many pages link to each."""
+"""The words of page titles and paths in memory, the rarity of each word, and the number of links to each page."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
 
 
 class HeadingWords(NamedTuple):
-    """The words of each of a chunk's headings."""
+    """The words of each heading of a chunk."""
 
     in_chunk: tuple[frozenset[str], ...]
-    """Those of the headings in the chunk."""
+    """The words of the headings in the chunk."""
     others: tuple[frozenset[str], ...]
-    """Those of all headings above it and in it but the page's title."""
+    """The words of all headings above and in the chunk, except the page's title."""
     all: frozenset[str]
 
     @classmethod
     def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
-        """Return the words of headings in some language."""
+        """Return the words of headings in a language."""
         in_chunk = tuple([name_words(heading, language) for heading in headings])
         others = tuple([name_words(heading, language) for heading in (*section_path, *headings) if heading != title])
         return cls(in_chunk, others, frozenset[str]().union(*in_chunk, *others))
 
 
 class _Names(NamedTuple):
-    """The words of one page's names."""
+    """The words of a page's names."""
 
     number: int
-    """The page's, which is another one after each change of the page."""
+    """The page's number, which changes with each change of the page."""
     key: str
-    """The folded path, by which links refer to the page."""
+    """The folded path, which links refer to."""
     title: frozenset[str]
     name: frozenset[str]
-    """Those of the last part of the path."""
+    """The words of the last part of the path."""
     path: frozenset[str]
 
     @classmethod
@@ -64,24 +64,24 @@ _NO_NAMES = _Names(0, "", frozenset(), frozenset(), frozenset())
 
 
 class PageNames:
-    """The names of all pages of one state of a catalog, and the numbers of links to them."""
+    """The names of all pages in one state of a catalog, and the number of links to each page."""
 
     def __init__(self) -> None:
-        """Begin with no pages; `updated` adds them."""
+        """Start without pages; `updated` adds them."""
         self.last_number = 0
-        """The highest number of a page that was added."""
+        """The highest number of an added page."""
         self._pages: dict[str, _Names] = {}
         self._links: Mapping[str, int] = {}
         self._counts: Counter[str] = Counter()
-        """The number of pages with a word in their titles."""
+        """The number of titles with each word."""
         self._weights: dict[str, float] = {}
 
     def updated(
         self, added: Iterable[tuple[int, str, str, str, str]], numbers: Container[int], links: Mapping[str, int]
     ) -> PageNames:
-        """Return the names with those of more pages: the number, path, folded path, title and language of each.
+        """Return the names with added pages, given as (number, path, folded path, title, language).
 
-        `numbers` are those of all pages that are left, and `links` the numbers of links by folded paths.
+        `numbers` are the numbers of all remaining pages, and `links` the link counts by folded path.
         """
         new = PageNames()
         new._links, new._counts, new.last_number = links, self._counts.copy(), self.last_number
@@ -100,7 +100,7 @@ class PageNames:
         return self._links.get(self._pages.get(path, _NO_NAMES).key, 0)
 
     def has_any(self, path: str, words: frozenset[str]) -> bool:
-        """Return whether a page's title or path has any of some words."""
+        """Whether a page's title or path has any of these words."""
         page = self._pages.get(path, _NO_NAMES)
         return not (words.isdisjoint(page.path) and words.isdisjoint(page.title) and words.isdisjoint(page.name))
 
@@ -109,13 +109,13 @@ class PageNames:
         return self._pages.get(path, _NO_NAMES).path
 
     def title_words(self, path: str) -> frozenset[str]:
-        """Return the words of a page's title, and of the last part of its path."""
+        """Return the words of a page's title and of the last part of its path."""
         return self._pages.get(path, _NO_NAMES).title_and_name
 
     def share(self, path: str, words: frozenset[str]) -> float:
-        """Return how much of a page's title, or of its name if that is more, some words are (0 to 1).
+        """Return the share of a page's title, or of its name if that is larger, that these words cover (0 to 1).
 
-        Each word counts by its inverse frequency among titles: what all have in common says next to nothing.
+        Each word is weighted by its inverse frequency among titles, so a word in every title has almost no weight.
         """
         page = self._pages.get(path, _NO_NAMES)
         return max(self._share(page.title, words), self._share(page.name, words))

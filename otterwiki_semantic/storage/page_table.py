@@ -25,33 +25,33 @@ _NO_FILE = "path NOT IN (SELECT path FROM files)"
 
 
 class PageFacts(NamedTuple):
-    """What reports on the whole wiki need of a page."""
+    """The facts about a page that reports on the whole wiki need."""
 
     path: str
     key: str
-    """What links to it name it by, see `page_key`."""
+    """The key that links use for the page; see `page_key`."""
     title: str
     updated: int | None
-    """When a commit last changed it, in seconds since 1970."""
+    """The time of the last commit that changed the page, in seconds since 1970."""
     blob: str
     language: str
 
 
 class PageTable:
-    """Reads the pages of a catalog. Errors: those of `SqliteFile`."""
+    """Reads the pages of a catalog. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
 
     def find_path(self, path: str) -> str | None:
-        """Return the path of the page with this path, whatever its case; an exact match comes first."""
+        """Return the stored spelling of a path, ignoring case; an exact match takes precedence."""
         paths = [row["path"] for row in self._database.select("SELECT path FROM pages WHERE path_key = ?", fold(path))]
         return path if path in paths else min(paths, default=None)
 
     def select(
         self, filters: Filters, limit: int, offset: int, sort: PageSort = PageSort.PATH
     ) -> tuple[tuple[ListedPage, ...], int]:
-        """Return up to `limit` of the pages that pass, in an order, from `offset` on; and how many pass in total."""
+        """Return up to `limit` pages that pass, sorted and starting at `offset`, and the total number that pass."""
         where = page_filter(filters)
         columns = "path, title, category, tags, updated, word_count, kind"
         with self._database.snapshot():
@@ -62,13 +62,13 @@ class PageTable:
         return tuple(_listed(*row) for row in rows), total
 
     def titles(self, paths: Iterable[str]) -> dict[str, tuple[str, str | None, FileKind | None]]:
-        """Return the title, the time of the last change and the kind of pages and attached files, by path."""
+        """Return the title, time of last change and kind of pages and attached files, by path."""
         statement = f"SELECT path, title, updated, kind FROM pages LEFT JOIN files USING (path) WHERE path {IN_LIST}"
         rows = self._database.select(statement, paths)
         return {path: (title, iso_time(updated), kind and FileKind(kind)) for path, title, updated, kind in rows}
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return the git objects of pages, by path."""
+        """Return the blob ids of pages, by path."""
         rows = self._database.select(f"SELECT path, blob FROM pages WHERE path {IN_LIST}", paths)
         return dict(map(tuple, rows))
 
@@ -84,34 +84,34 @@ class PageTable:
         return dict(map(tuple, rows))
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return the pages that are not indexed as they should be, each with the reason, by path."""
+        """Return the path of each page with an indexing problem and the reason, by path."""
         rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL ORDER BY path")
         return [tuple(row) for row in rows]
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no page."""
+        """Whether there are no pages."""
         return not self._database.select("SELECT 1 FROM pages LIMIT 1")
 
     def labels(self) -> list[tuple[str, str, str | None]]:
-        """Return path, title and category of every page that is no attached file, by path."""
+        """Return the path, title and category of every page except attached files, by path."""
         statement = f"SELECT path, title, category FROM pages WHERE {_NO_FILE} ORDER BY path"
         return [tuple(row) for row in self._database.select(statement)]
 
     def facts(self) -> list[PageFacts]:
-        """Return the facts about every page that is no attached file, by path."""
+        """Return the facts about every page except attached files, by path."""
         columns = "path, path_key, title, updated, blob, language"
         return [PageFacts(*row) for row in self._database.select(f"SELECT {columns} FROM pages WHERE {_NO_FILE} ORDER BY path")]
 
     def all_links(self) -> list[tuple[str, str]]:
-        """Return every link: the path of a page, and the key of the page that it leads to, whether that exists or not."""
+        """Return every link: the path of the page, and the key of the target, which need not exist."""
         return [
             tuple(row)
             for row in self._database.select("SELECT path, target FROM links WHERE target NOT LIKE '[[%' ORDER BY target, path")
         ]
 
     def links(self, path: str) -> PageLinks:
-        """Return the pages that a page links to, and those that link to it."""
+        """Return the pages that a page links to, and the pages that link to it."""
         outgoing = "SELECT pages.path FROM links JOIN pages ON path_key = target WHERE links.path = ? ORDER BY pages.path"
         incoming = "SELECT path FROM links WHERE target = ? ORDER BY path"
         with self._database.snapshot():
@@ -119,7 +119,7 @@ class PageTable:
         return PageLinks(*(tuple(row["path"] for row in rows if row["path"] != path) for rows in found))
 
     def tags_beginning_with(self, text: str, n: int) -> list[tuple[str, int]]:
-        """Return the `n` most frequent tags that begin with a text, whatever its case, each with the number of its pages."""
+        """Return the `n` most frequent tags that begin with a text, ignoring case, with the number of pages of each."""
         key = fold(text)
         rows = self._database.select(
             "SELECT tag_key, COUNT(*) AS pages, tags FROM page_tags JOIN pages USING (path) WHERE tag_key >= ? AND tag_key < ? "
@@ -131,7 +131,7 @@ class PageTable:
         return [(next(tag for tag in decode_list(tags) if fold(tag) == found), pages) for found, pages, tags in rows]
 
     def link_targets(self, path: str) -> set[str]:
-        """Return the keys of the pages that a page links to, whether they exist or not."""
+        """Return the keys of the pages that a page links to, including missing pages."""
         return {row["target"] for row in self._database.select("SELECT target FROM links WHERE path = ?", path)}
 
 

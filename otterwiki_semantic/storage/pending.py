@@ -1,4 +1,4 @@
-"""The vectors that a catalog still lacks: chunks are stored with their words, and may get their vectors later."""
+"""The vectors that a catalog still lacks: chunks are stored with their words, and may get vectors later."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from otterwiki_semantic.storage.catalog_reader import SELECT_CHUNKS, stored_chun
 from otterwiki_semantic.storage.schema import IS_EMBEDDED
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
-# CROSS JOIN, here and in `Catalog.end_change`, has SQLite begin with `pending`; it would read every chunk otherwise.
+# CROSS JOIN, here and in `Catalog.end_change`, forces SQLite to begin with `pending` instead of reading every chunk.
 _MAX_FILLED = 10_000
-"""Entries that the log keeps. A reader that lacks older ones reads all vectors again."""
+"""Maximum entries in the log. A reader that lacks older ones reads all vectors again."""
 
 
 class PendingVectors:
-    """Reads the table `pending`, and the chunks that lack its vectors. Errors: those of `SqliteFile`."""
+    """Reads the table `pending`, and the chunks that lack its vectors. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
 
     def pages(self) -> list[tuple[str, int, int]]:
-        """Return path, Unix time of the last change (0: unknown) and number of links to each page that lacks vectors."""
+        """Return the path, Unix time of last change (0: unknown) and link count of each page that lacks vectors."""
         statement = (
             "SELECT path, COALESCE(updated, 0), (SELECT COUNT(*) FROM links WHERE target = path_key) FROM pages"
             " WHERE path IN (SELECT path FROM pending CROSS JOIN chunks ON chunks.vector = pending.vector)"
@@ -30,13 +30,13 @@ class PendingVectors:
         return [tuple(row) for row in self._database.select(statement)]
 
     def count(self) -> int:
-        """Return how many vectors are missing."""
+        """Return the number of missing vectors."""
         return int(self._database.select("SELECT COUNT(*) FROM pending")[0][0])
 
     def chunks(self, paths: Sequence[str], *, first: bool) -> list[tuple[str, StoredChunk]]:
-        """Return the chunks that lack a vector, in the order of these pages, each after the id of the vector.
+        """Return the chunks that lack a vector, each with its vector id, in the order of `paths`.
 
-        They are the `first` of each page, or all others.
+        Returns either the `first` chunk of each page or all others.
         """
         rows = self._database.select(
             f"{SELECT_CHUNKS} WHERE path {IN_LIST} AND ordinal {'=' if first else '>'} 0"
@@ -49,7 +49,7 @@ class PendingVectors:
 
 
 def expect_vectors(connection: sqlite3.Connection, path: str) -> None:
-    """Record which vectors a page that was stored lacks."""
+    """Record the vectors that a stored page lacks."""
     connection.execute(
         f"INSERT OR IGNORE INTO pending SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}"
         " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.id = chunks.vector)",
@@ -58,7 +58,7 @@ def expect_vectors(connection: sqlite3.Connection, path: str) -> None:
 
 
 def forget_vectors(connection: sqlite3.Connection, path: str) -> None:
-    """Record that a page, which is about to be deleted, no longer needs the vectors that it lacks."""
+    """Record that a page, which is about to be deleted, no longer needs its missing vectors."""
     connection.execute(
         "DELETE FROM pending WHERE vector IN (SELECT vector FROM chunks WHERE path = ?1)"
         " AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.vector = pending.vector AND path != ?1)",
@@ -67,7 +67,7 @@ def forget_vectors(connection: sqlite3.Connection, path: str) -> None:
 
 
 def fill_vector(connection: sqlite3.Connection, vector: str) -> bool:
-    """Record that a vector was added; return whether a chunk has waited for it, for which the exact index takes it over."""
+    """Record an added vector; return whether a chunk was waiting for it, so that the exact index takes it over."""
     has_waited = connection.execute("DELETE FROM pending WHERE vector = ?", (vector,)).rowcount > 0
     if has_waited:
         connection.execute("INSERT INTO filled (vector) VALUES (?)", (vector,))
@@ -75,5 +75,5 @@ def fill_vector(connection: sqlite3.Connection, vector: str) -> bool:
 
 
 def shorten_log(connection: sqlite3.Connection) -> None:
-    """Remove the oldest entries of a long log of filled vectors."""
+    """Remove the oldest entries from a long log of filled vectors."""
     connection.execute("DELETE FROM filled WHERE number <= (SELECT MAX(number) FROM filled) - ?", (_MAX_FILLED,))

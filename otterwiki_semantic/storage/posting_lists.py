@@ -1,8 +1,8 @@
-"""Posting lists in memory: in which chunks a word stands and how often, and the BM25 scores of chunks for several words.
+"""Posting lists in memory: which chunks contain a word and how often, and BM25 scores for several words.
 
-FTS5 takes a microsecond for each chunk that has a word, and reads its length from a table; here it takes a fiftieth of that. A
-list is read from the keyword index when its word is first looked up. It stays valid while pages change: chunks are never
-changed, those that are gone are masked, and new ones, until the list is read again, are asked of FTS5.
+FTS5 takes a microsecond for each chunk with a word, and reads the chunk's length from a table; a list in memory takes a
+fiftieth of that. A list is read from the keyword index on the first lookup of its word, and stays valid while pages change.
+Chunks never change, deleted ones are masked, and FTS5 scores new ones until the list is read again.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 WordSets = npt.NDArray[np.uint64]
-"""Sets of words, a bit for each."""
+"""Sets of words, one bit per word."""
 ScoresAfter = Callable[[int], Mapping[int, float]]
-"""Returns the scores of the chunks after the one with this id, as FTS5 computes them."""
+"""Returns the scores of the chunks after this id, as FTS5 computes them."""
 
 _K1, _B = 1.2, 0.75
 """The parameters of BM25 (Robertson et al., 1994), as in FTS5."""
 _LEAST_WEIGHT = 1e-6
 """The weight of a word in more than half of all chunks, as in FTS5."""
 _MAX_POSTINGS = 4_000_000
-"""Postings in memory, of 12 bytes each; the words that were not looked up for longest are forgotten."""
+"""Postings in memory, at 12 bytes each; the least recently used words are evicted."""
 _MAX_NEW, _MAX_NEW_SHARE = 500, 0.02
-"""New chunks that FTS5 is asked for; with more, lists are read again."""
+"""Maximum number of new chunks to score with FTS5, and maximum share; above it, lists are read again."""
 
 
 class _PostingList(NamedTuple):
-    """Where a word stands."""
+    """The occurrences of a word."""
 
     ids: Ids
-    """The chunks that have it, ascending."""
+    """The chunks with the word, ascending."""
     counts: Floats
-    """How often each has it, weighted by the columns."""
+    """The number of occurrences in each chunk, weighted by column."""
     last_id: int
     """The last chunk when the list was read."""
 
 
 class PostingLists:
-    """The posting lists of the words that were looked up. Errors: those of `SqliteFile`."""
+    """The posting lists of the words that were looked up. Raises the errors of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile, column_weights: tuple[float, ...]) -> None:
         self._database = database
@@ -62,9 +62,9 @@ class PostingLists:
     def scores(
         self, frequencies: Mapping[str, int], index: ExactIndex, limit: int, mask: Mask | None, scores_after: ScoresAfter
     ) -> dict[int, float]:
-        """Return up to `limit` chunks that have any of these words, best first, with their BM25 scores.
+        """Return up to `limit` chunks with any of these words, best first, with their BM25 scores.
 
-        The words are given with the numbers of chunks that have them, and are looked up in the state of `index`.
+        `frequencies` gives the number of chunks with each word. Words are looked up in the state of `index`.
         """
         with self._lock:
             lists, lengths = self._read(frequencies, index)
@@ -92,7 +92,7 @@ class PostingLists:
         return {chunk: scores[chunk] for chunk in ranked[:limit]}
 
     def word_sets(self, words: Sequence[str], index: ExactIndex) -> WordSets:
-        """Return which of up to 64 words each chunk has, by the chunk's id, up to the last chunk that all lists know."""
+        """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know."""
         with self._lock:
             lists, lengths = self._read(dict.fromkeys(words, 0), index)
         sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)
@@ -102,12 +102,12 @@ class PostingLists:
         return sets
 
     def warm_up(self, index: ExactIndex) -> None:
-        """Read the lengths of chunks."""
+        """Read the lengths of all chunks."""
         with self._lock:
             self._read({}, index)
 
     def _read(self, words: Mapping[str, int], index: ExactIndex) -> tuple[dict[str, _PostingList], Floats]:
-        """Return the lists of words and the lengths of chunks, which are read as far as they are not known."""
+        """Return the lists of words and the lengths of chunks, reading the unknown ones."""
         new = index.last_id - (len(self._lengths) - 1)
         if new > max(_MAX_NEW, _MAX_NEW_SHARE * len(index)):
             self._lists.clear()
@@ -125,7 +125,7 @@ class PostingLists:
         return found, self._lengths
 
     def _read_list(self, word: str, last_id: int) -> _PostingList:
-        # One text of all numbers takes a fifth of the time of as many rows.
+        # One text with all numbers takes a fifth of the time of one row per number.
         statement = (
             "SELECT group_concat(doc), group_concat(CASE col WHEN 'title' THEN 0 WHEN 'headings' THEN 1 ELSE 2 END, '')"
             " FROM keyword_places WHERE term = ?"
@@ -157,7 +157,7 @@ class PostingLists:
 
 
 def _sum_of_varints(data: bytes) -> int:
-    """Return the sum of the numbers in a row of FTS5's table of sizes."""
+    """Return the sum of the numbers in a row of FTS5's size table."""
     total = number = 0
     for byte in data:
         number = number << 7 | byte & 0x7F

@@ -1,4 +1,4 @@
-"""The tables of a catalog, and how pages and vectors are stored in their rows."""
+"""The tables of a catalog, and the rows that store pages and vectors."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
 SCHEMA_VERSION = 11
-"""Raised with every change of the tables below: the index is then rebuilt."""
+"""Increased with every change to the tables below, so that the index is rebuilt."""
 
 FILES = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID"
-"""The rows of `pages` that are attached files. Added to catalogs of the same schema, which are otherwise unchanged."""
+"""The rows of `pages` for attached files. Added to catalogs of the same schema, which stay otherwise unchanged."""
 
 INVALID = ""
-"""Stands for the blob of a page that is to be indexed again. No blob has this id."""
+"""The blob of a page that must be indexed again. No blob has this id."""
 
 IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
-"""The condition for chunks that have a vector, or will have one."""
+"""The condition for chunks that have or will have a vector."""
 
-# A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
-# `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
+# A new vector takes the `place` of a deleted one. All have the same size, so places fit; appended rows would leave gaps.
+# `excluded_pages` are excluded by their front matter: nothing else about them is stored.
 # `places` are the sections and units of a chunk in MessagePack.
-# `links` of notes also have what wikilinks say: see `resolve_wiki_links`.
-# `pending` are the vectors that chunks lack, and `filled` is a log of those that were added after their chunks.
+# `links` of notes also contain the text of wikilinks: see `resolve_wiki_links`.
+# `pending` are the vectors that chunks lack, and `filled` is a log of the vectors added after their chunks.
 # The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -75,7 +75,7 @@ INSERT INTO meta VALUES ('schema', '{SCHEMA_VERSION}');
 """
 
 NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
-"""Counts the changes of whatever searches read and cache."""
+"""Counts the changes to everything that searches read and cache."""
 
 FIND_INCONSISTENCY = f"""
 SELECT CASE
@@ -95,7 +95,7 @@ def read_facts(database: SqliteFile) -> dict[str, str]:
 
 
 def read_revision(database: SqliteFile) -> int:
-    """Return the revision of the state that this thread reads; `CatalogCorruptError` if there is none."""
+    """Return the revision of this thread's state. Errors: `CatalogCorruptError` if there is none."""
     revision = read_facts(database).get("revision")
     if revision is None:
         raise CatalogCorruptError("the catalog has no revision")
@@ -103,7 +103,7 @@ def read_revision(database: SqliteFile) -> int:
 
 
 def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
-    """Insert a page and its chunks, which have these vectors; the keyword index uses the ids of the chunks."""
+    """Insert a page and its chunks with these vectors; the keyword index uses the ids of the chunks."""
     if page.indexed is Indexed.NOT:
         connection.execute("INSERT INTO excluded_pages VALUES (?, ?)", (page.path, page.blob))
         return
@@ -143,7 +143,7 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
 
 
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
-    """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
+    """Delete a page and its chunks, make their vectors candidates for garbage collection; return the number of chunks."""
     vectors = "SELECT vector FROM chunks JOIN vectors ON vectors.id = vector WHERE path = ?"
     connection.execute(f"INSERT OR IGNORE INTO suspects {vectors}", (path,))
     mark_stale(connection, path)
@@ -162,7 +162,7 @@ def mark_stale(connection: sqlite3.Connection, path: str) -> None:
 
 
 def count_words(connection: sqlite3.Connection, table: str, words: Collection[str], count: int) -> None:
-    """Add a page's words to a vocabulary, or with a `count` of -1 take them away."""
+    """Add a page's words to a vocabulary; a `count` of -1 removes them."""
     upsert = f"INSERT INTO {table} (word, pages) VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
     connection.executemany(upsert, ((word, count) for word in words))
     if count < 0:
@@ -175,7 +175,7 @@ def _encode_list(values: tuple[str, ...]) -> str:
 
 @lru_cache(_MAX_CACHED_LISTS)
 def decode_list(value: str) -> tuple[str, ...]:
-    """Return a stored list of texts; `CatalogCorruptError` if it is not one."""
+    """Decode a stored list of texts. Errors: `CatalogCorruptError` if it is not a list."""
     try:
         return tuple(json.loads(value))
     except (TypeError, ValueError) as error:
@@ -183,7 +183,7 @@ def decode_list(value: str) -> tuple[str, ...]:
 
 
 def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
-    """Return stored vectors, one a row; `CatalogCorruptError` unless all have the same size and unit length."""
+    """Decode stored vectors, as rows. Errors: `CatalogCorruptError` unless all have the same size and unit length."""
     if not embeddings:
         return np.empty((0, 0), dtype=np.float32)
     try:
@@ -198,7 +198,7 @@ def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
 
 
 def iso_time(seconds: int | None) -> str | None:
-    """Return a Unix time in ISO 8601; None if it is unknown or out of range: a commit's time may be any number."""
+    """Format a Unix time as ISO 8601; None if it is unknown or out of range, as a commit's time may be any number."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):

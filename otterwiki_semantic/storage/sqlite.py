@@ -1,4 +1,4 @@
-"""A SQLite file for several threads: one writer at a time, readers that never wait, and errors by their cause."""
+"""A SQLite file for several threads: one writer at a time, readers that never wait, and errors by cause."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ IN_LIST = "IN (SELECT value FROM json_each(?))"
 
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
-"""Pages of the write-ahead log that are checkpointed at once, and the size it may keep while nothing is written."""
+"""Pages of the write-ahead log per checkpoint, and the maximum size of the log while nothing is written."""
 _FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
-"""Free pages that the file may keep, as a share of all and in addition; and how many are vacuumed at a time, in some 10 ms."""
+"""Maximum free pages in the file, as a share and in addition, and the pages to vacuum at once, in about 10 ms."""
 _PAGE_BYTES = 8192
-"""Five vectors of 384 numbers fill such a page; two of them leave a fifth of SQLite's usual 4096 bytes empty."""
+"""A page of this size holds five vectors of 384 numbers. In SQLite's default of 4096 bytes, two leave a fifth empty."""
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _CORRUPT_READS = (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_READONLY_DBMOVED)
 
 
 class SqliteFile:
-    """One file in WAL mode, created with the statements of `tables` if it does not exist.
+    """One file in WAL mode, created with the statements in `tables` if it does not exist.
 
-    Errors: `CatalogCorruptError` if the file is no database, corrupt, or gone; `DiskFullError`, and `CatalogError` for whatever
-    else may be temporary.
+    Errors: `CatalogCorruptError` if the file is not a database, is corrupt or is gone; `DiskFullError`; and `CatalogError` for
+    any problem that may be temporary.
     """
 
     def __init__(self, path: Path, tables: str) -> None:
@@ -67,7 +67,7 @@ class SqliteFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that was opened is still the one at its path, and so is its log once there is one."""
+        """Whether the opened file is still the one at its path, and its log too once it exists."""
         log = _identity(self._log_path)
         self._log = self._log or log
         return _identity(self.path) == self._file and log == self._log
@@ -77,7 +77,7 @@ class SqliteFile:
         return self.path.with_name(f"{self.path.name}-wal")
 
     def check(self) -> None:
-        """Read the whole file; `CatalogCorruptError` if its structure is not sound."""
+        """Read the whole file. Errors: `CatalogCorruptError` if its structure is damaged."""
         finding = self.select("PRAGMA quick_check(1)")[0][0]
         if finding != "ok":
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {finding}")
@@ -85,7 +85,7 @@ class SqliteFile:
     def copy_to(self, path: Path) -> None:
         """Write a snapshot without free pages to a new file, and sync it to disk.
 
-        A single SQLite statement does it, which neither holds the interpreter nor blocks readers and writers.
+        Uses a single SQLite statement, which neither blocks the interpreter nor readers and writers.
         """
         with self._translate_errors(), closing(self._connect()) as connection:
             connection.execute("VACUUM INTO ?", (path.absolute().as_uri(),))
@@ -93,7 +93,7 @@ class SqliteFile:
             os.fsync(copy.fileno())
 
     def compact(self) -> None:
-        """Return some free pages to the disk, and truncate a long log unless somebody is reading it."""
+        """Return some free pages to the disk, and truncate a long log unless it is being read."""
         with self._writing, self._translate_errors():
             free, pages = (self._writer.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
             if free > _FREE_PAGES + _FREE_SHARE * pages:
@@ -105,7 +105,7 @@ class SqliteFile:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let everything that this thread reads in the block see the same state of the file."""
+        """Show everything that this thread reads in the block the same state of the file."""
         outer = getattr(self._snapshots, "connection", None)
         if outer is not None:
             yield
@@ -118,7 +118,7 @@ class SqliteFile:
                 self._snapshots.connection = self._snapshots.memo = None
 
     def memoised(self, statement: str) -> dict[str, Any]:
-        """Return the rows of a query of two columns as a dictionary; it is asked once for each snapshot."""
+        """Return the rows of a two-column query as a dictionary; runs once per snapshot."""
         memo: dict[str, dict[str, Any]] | None = getattr(self._snapshots, "memo", None)
         if memo is None:
             return dict(map(tuple, self.select(statement)))
@@ -127,7 +127,7 @@ class SqliteFile:
         return memo[statement]
 
     def select(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> list[sqlite3.Row]:
-        """Return the rows of a query; for a list as a value it has the condition `IN_LIST`."""
+        """Return the rows of a query. Use the condition `IN_LIST` for a value that is a list."""
         bound = [value if isinstance(value, str | int) else json.dumps(list(value)) for value in values]
         shared: sqlite3.Connection | None = getattr(self._snapshots, "connection", None)
         if shared is None:
@@ -140,7 +140,7 @@ class SqliteFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection that sees the same state of the file throughout the block."""
+        """Yield a connection that sees the same state of the file throughout the block."""
         shared = getattr(self._snapshots, "connection", None)
         if shared is not None:
             with self._translate_errors():
@@ -166,7 +166,7 @@ class SqliteFile:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Lend the writing connection for one transaction."""
+        """Yield the writing connection for one transaction."""
         with self._writing, self._translate_errors():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -178,7 +178,7 @@ class SqliteFile:
                 raise
 
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
-        """Open the file; only the mode `rwc` creates it, so that a missing file is noticed."""
+        """Open the file. Only the mode `rwc` creates it, so that a missing file is noticed."""
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -1,6 +1,6 @@
-"""Vectors as rows: in memory as float32, or as int8 with a scale each, which is smaller and faster; or in the catalog.
+"""Vectors as rows: in memory as float32, or as scaled int8, which is smaller and faster; or in the catalog.
 
-Rows in memory are kept in blocks, so that the states of an index can share them. Rows in the catalog are read each time.
+Rows in memory are stored in blocks, which the states of an index can share. Rows in the catalog are read each time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from otterwiki_semantic.storage.schema import decode_vectors
 
 try:
     import simsimd
-except ImportError:  # no wheel for this platform: NumPy compares the same integers, four times as slowly
+except ImportError:  # no wheel for this platform: NumPy compares the same integers, four times slower
     simsimd = None
 
 Rows = npt.NDArray[np.intp]
@@ -30,30 +30,30 @@ BLOCK = 4_096
 """Rows of a block."""
 _MANY_BLOCKS = 4
 _HELPER = ThreadPoolExecutor(1, "comparing")
-"""Compares one half of many float32 vectors: the speed of a core is limited by how fast they come from memory."""
+"""Compares half of many float32 vectors: a single core is limited by memory bandwidth."""
 _GATHERED_SHARE = 0.25
 """Up to this share of a block's rows is copied for a comparison; above it, the whole block is compared in place."""
 _LARGEST = 127
 _GROUP = 64
-"""Values of which only the largest is looked at first."""
+"""Values per group; only the largest of a group is examined first."""
 _CAST_ROWS = 256
-"""Rows that NumPy converts at a time, so that they stay in the processor's cache."""
+"""Rows that NumPy converts at once, so that they fit in the CPU cache."""
 
 
 ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
-"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
+"""Returns ids and stored vectors by their places in the catalog."""
 
 
 class Block(NamedTuple):
-    """Some vectors. Each is its codes times its scale; zeros stand for one that is not there."""
+    """Vectors as codes times a scale each; zeros represent a missing vector."""
 
     codes: npt.NDArray[Any]
-    """Whole numbers up to 127 as int8, or the vectors themselves as float32: rows x dimension."""
+    """Integers up to 127 as int8, or the vectors themselves as float32: rows x dimension."""
     scales: Floats
 
     @classmethod
     def of(cls, vectors: Matrix, dtype: npt.DTypeLike) -> Block:
-        """Return vectors in a format."""
+        """Encode vectors in a format."""
         if np.dtype(dtype) == np.float32:
             return cls(vectors, np.ones(len(vectors), dtype=np.float32))
         scales = (np.abs(vectors).max(axis=1, initial=0.0) / _LARGEST).astype(np.float32)
@@ -62,7 +62,7 @@ class Block(NamedTuple):
 
     @classmethod
     def zeros(cls, count: int, dimension: int, dtype: npt.DTypeLike) -> Block:
-        """Return the block of vectors that are not there."""
+        """Return a block of missing vectors."""
         return cls(np.zeros((count, dimension), dtype=dtype), np.zeros(count, dtype=np.float32))
 
     @property
@@ -75,13 +75,13 @@ class Block(NamedTuple):
         return Block(self.codes[rows], self.scales[rows])
 
     def vectors(self) -> Matrix:
-        """Return the vectors, as near to the original ones as the format allows."""
+        """Return the vectors, as close to the originals as the format allows."""
         if self.codes.dtype == np.float32:
             return self.codes
         return self.codes.astype(np.float32) * self.scales[:, np.newaxis]
 
     def compare(self, query: Block) -> Floats:
-        """Return the cosine similarity of each vector to that of a `query` in the same format."""
+        """Return the cosine similarity of each vector to a `query` in the same format."""
         if self.codes.dtype == np.float32:
             cosines: Floats = self.codes @ query.codes[0]
             return cosines
@@ -100,7 +100,7 @@ def _products(codes: npt.NDArray[np.int8], query: npt.NDArray[np.int8]) -> Float
 
 
 class VectorRows:
-    """The vectors of an index, in blocks that other states of it may share: all but the last one are full."""
+    """The vectors of an index, in blocks shared with other states of it. All but the last block are full."""
 
     def __init__(self, dtype: npt.DTypeLike, blocks: Sequence[Block] = ()) -> None:
         self.dtype = np.dtype(dtype)
@@ -109,18 +109,18 @@ class VectorRows:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector; 0 while there is none."""
+        """The length of a vector; 0 while there are no vectors."""
         return self.blocks[0].dimension if self.blocks else 0
 
     @property
     def is_exact(self) -> bool:
-        """Whether vectors are as they were stored."""
+        """Whether the format preserves vectors exactly."""
         return self.dtype == np.float32
 
     def append(self, vectors: Matrix, embedded: npt.NDArray[np.bool_]) -> VectorRows:
-        """Return these rows, and one more for each truth value: the next of the vectors if it is true.
+        """Return these rows plus one row per boolean: the next vector where it is true.
 
-        Errors: `CatalogCorruptError` if their dimension is another one.
+        Errors: `CatalogCorruptError` if the vectors have another dimension.
         """
         dimension = vectors.shape[1] if len(vectors) else self.dimension
         more = Block.zeros(len(embedded), dimension, self.dtype)
@@ -135,7 +135,7 @@ class VectorRows:
         return VectorRows(self.dtype, [*full, *(rest.take(slice(start, start + BLOCK)) for start in starts)])
 
     def fill(self, rows: Rows, vectors: Matrix) -> VectorRows:
-        """Return these rows with the vectors of some that had none, written in place: no other state reads them."""
+        """Return these rows with vectors for some that had none, written in place: no other state reads them."""
         if not len(rows):
             return self
         blocks, block = self._widened(vectors.shape[1]), Block.of(vectors, self.dtype)
@@ -147,7 +147,7 @@ class VectorRows:
         return VectorRows(self.dtype, blocks)
 
     def take(self, rows: Rows) -> VectorRows:
-        """Return some of the rows."""
+        """Return the given rows."""
         taken = [self._gather(rows[start : start + BLOCK]) for start in range(0, len(rows), BLOCK)]
         return VectorRows(self.dtype, taken)
 
@@ -156,7 +156,7 @@ class VectorRows:
         return self._gather(rows).vectors()
 
     def compare(self, vector: Matrix, rows: Rows) -> Floats:
-        """Return the cosine similarity of each of the rows to a vector."""
+        """Return the cosine similarity of each row to a vector."""
         query, cosines = Block.of(vector[np.newaxis], self.dtype), np.empty(len(rows), dtype=np.float32)
 
         def compare(parts: Iterable[tuple[int, slice, Rows]]) -> None:
@@ -177,7 +177,7 @@ class VectorRows:
         return cosines
 
     def each_block(self, rows: Rows) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the vectors of the rows in each block, and the places that they have among the rows."""
+        """Yield the vectors of the rows in each block, and their positions among the rows."""
         for number, places, inner in _by_block(rows):
             block = self.blocks[number]
             yield places, (block if len(inner) == len(block.codes) else block.take(inner)).vectors()
@@ -191,12 +191,12 @@ class VectorRows:
         return gathered
 
     def _widened(self, dimension: int) -> list[Block]:
-        """Return the blocks; those from before the first vector get its dimension."""
+        """Return the blocks, giving blocks from before the first vector its dimension."""
         return [each if each.dimension else Block.zeros(len(each.codes), dimension, self.dtype) for each in self.blocks]
 
 
 def _by_block(rows: Rows) -> Iterator[tuple[int, slice, Rows]]:
-    """Yield the number of each block with some of these rows, their places among them, and their numbers in the block."""
+    """Yield the number of each block with some of these rows, their positions among them, and their numbers in the block."""
     if not len(rows):
         return
     numbers = range(int(rows[0]) // BLOCK, int(rows[-1]) // BLOCK + 1)
@@ -207,37 +207,37 @@ def _by_block(rows: Rows) -> Iterator[tuple[int, slice, Rows]]:
 
 
 def largest(values: Floats, count: int) -> npt.NDArray[np.intp]:
-    """Return the places of the `count` largest values, in no order."""
+    """Return the positions of the `count` largest values, in no order."""
     if count >= len(values):
         return np.arange(len(values))
     whole = len(values) // _GROUP * _GROUP
     maxima = values[:whole].reshape(-1, _GROUP).max(axis=1) if whole else values[:0]
     if len(maxima) <= count:
         return np.argpartition(values, -count)[-count:]
-    # At least `count` values are as large as so many of the groups' maxima: only these are worth sorting.
+    # At least `count` values reach the `count`-th largest group maximum: only these are worth sorting.
     near = np.flatnonzero(values >= np.partition(maxima, -count)[-count])
     return near[np.argpartition(values[near], -count)[-count:]]
 
 
 class StoredRows:
-    """The vectors of an index as the catalog has them now; zeros for those that it no longer has."""
+    """The vectors of an index, read from the catalog; zeros for vectors that are no longer there."""
 
     is_exact = True
-    """Whether vectors are as they were stored."""
+    """Whether the format preserves vectors exactly."""
 
     def __init__(self, ids: npt.NDArray[np.uint8], places: npt.NDArray[np.int32], read: ReadVectors) -> None:
-        """`ids` and `places` are those of the vectors: rows x 16, and one a row; the place is 0 where there is none."""
+        """`ids` (rows x 16) and `places` (one per row) refer to the vectors; the place is 0 without a vector."""
         self._ids = ids
         self._places = places
         self._read = read
 
     @cached_property
     def dimension(self) -> int:
-        """The length of a vector; 0 if there is none."""
+        """The length of a vector; 0 if there are no vectors."""
         return int(self.find(np.flatnonzero(self._places)[:1])[1].shape[1])
 
     def find(self, rows: npt.NDArray[np.intp]) -> tuple[list[int], Matrix]:
-        """Return which of the rows have a vector, by their positions among them, and these vectors."""
+        """Return the positions among the rows that have a vector, and these vectors."""
         places = self._places[rows].tolist()
         stored = self._read(places)
         ids = [each.tobytes().hex() for each in self._ids[rows]]
@@ -255,12 +255,12 @@ class StoredRows:
         return matrix
 
     def compare(self, vector: Matrix, rows: Rows) -> Floats:
-        """Return the cosine similarity of each of the rows to a vector."""
+        """Return the cosine similarity of each row to a vector."""
         parts = [block @ vector for _, block in self.each_block(rows)]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
     def each_block(self, rows: Rows) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the vectors of the rows in parts, and the places that they have among the rows."""
+        """Yield the vectors of the rows in parts, and their positions among the rows."""
         for start in range(0, len(rows), BLOCK):
             part = slice(start, start + BLOCK)
             yield part, self.vectors(rows[part])

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 400, "ef_construction": 100, "max_neighbors": 24}
-"""With hnswlib's defaults (100, 100, 16) 4 % of the true hundred nearest neighbours are missed in text-like data."""
+"""With hnswlib's defaults (100, 100, 16), 4 % of the true hundred nearest neighbours are missed in text-like data."""
 _WRITTEN_IDS, _LISTED_IDS = 100, 5_000
-"""Ids of one request. ChromaDB takes 5,461, but replaces only some 100 a second, and a server has to answer in time."""
+"""Ids per request. ChromaDB accepts 5,461, but replaces only about 100 a second, and a server must answer in time."""
 
 
 T = TypeVar("T")
@@ -31,25 +31,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """A vector with its id, and what others read of its chunk: the text and the metadata, if the collection has them."""
+    """A vector with its id, and the public text and metadata of its chunk, if the collection has them."""
 
     id: str
     embedding: Matrix
     document: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """Without a value, a key is None."""
+    """A key without a value is None."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionSpec:
-    """What a collection is to be, other than its vectors."""
+    """The properties of a collection, other than its vectors."""
 
     name: str = "otterwiki"
-    """The name by which others open it."""
+    """The name under which other programs open the collection."""
     has_documents: bool = True
-    """Whether it has texts and metadata."""
+    """Whether the collection has texts and metadata."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """The model, as `embedding.model_config` describes it; empty if it is not to be named."""
+    """The model, as described by `embedding.model_config`; empty if it must not be named."""
 
 
 DEFAULT_SPEC = CollectionSpec()
@@ -58,28 +58,28 @@ DEFAULT_SPEC = CollectionSpec()
 class VectorStore(ABC):
     """A collection of vectors, opened on first use in the process that uses it; safe for several threads.
 
-    ChromaDB holds the interpreter while it writes: store few vectors at once. Errors: `VectorStoreError` whenever the database
-    fails.
+    ChromaDB blocks the interpreter while it writes, so write few vectors at once. Errors: `VectorStoreError` whenever the
+    database fails.
     """
 
     def __init__(self, place: str, spec: CollectionSpec) -> None:
         self.place = place
-        """Where the database is, for messages."""
+        """The location of the database, for messages."""
         self.spec = spec
         self.max_results = sys.maxsize
-        """How many vectors a request may ask for."""
+        """The most vectors that a request may ask for."""
         self.takes_lists = True
-        """Whether lists may be stored as metadata; ChromaDB before 1.5 takes texts and numbers only."""
+        """Whether metadata may contain lists; ChromaDB before 1.5 accepts only texts and numbers."""
         self._opening = threading.Lock()
         self._is_closed = False
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of the collection now: its public one once it is published."""
+        """The current name of the collection: the public one once it is published."""
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
-        """Store vectors, replacing those with the same ids."""
+        """Store vectors, replacing vectors with the same ids."""
         with self._collection("store vectors") as collection:
             for part in _in_parts(vectors):
                 embeddings = np.stack([vector.embedding for vector in part])
@@ -89,9 +89,9 @@ class VectorStore(ABC):
                 collection.upsert([vector.id for vector in part], embeddings, **contents)
 
     def update(self, vectors: Sequence[StoredVector]) -> None:
-        """Replace the metadata of vectors; unknown ids are ignored. The graph of the vectors stays as it is.
+        """Replace the metadata of vectors; unknown ids are ignored. The HNSW graph does not change.
 
-        An id is a hash of the text, which never changes; with texts, ChromaDB would also embed them.
+        Texts are not sent: an id is a hash of the text, which never changes, and ChromaDB would also embed texts.
         """
         with self._collection("store metadata") as collection:
             for part in _in_parts(vectors):
@@ -103,17 +103,17 @@ class VectorStore(ABC):
         return [each.metadata and {name: _joined(value) for name, value in each.metadata.items()} for each in vectors]
 
     def describe(self, facts: Mapping[str, str | int]) -> None:
-        """Set the facts in the collection's metadata that readers see, besides the model."""
+        """Set the facts, besides the model, in the collection's public metadata."""
         with self._collection("describe the collection") as collection:
             collection.modify(metadata={**self._own_metadata(), **facts})
 
     def _own_metadata(self) -> dict[str, Any]:
-        """Return the metadata that the collection always has."""
+        """Return the fixed metadata of the collection."""
         return {"model": self.spec.model["model"]} if self.spec.model else {}
 
     @cached_property
     def _embedding_function(self) -> Any:
-        """What embeds the queries of those who open the collection."""
+        """The embedding function for queries of other programs that open the collection."""
         from otterwiki_semantic.embedding.chroma_function import WikiEmbeddingFunction
 
         return WikiEmbeddingFunction(**self.spec.model) if self.spec.model else None
@@ -148,7 +148,7 @@ class VectorStore(ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """Let others find the collection in its public place, by its public name."""
+        """Publish the collection at its public location, under its public name."""
 
     @abstractmethod
     def close(self) -> None:
@@ -156,23 +156,23 @@ class VectorStore(ABC):
 
     @abstractmethod
     def destroy(self) -> None:
-        """Close the store and remove all that it stored; failures are only logged."""
+        """Close the store and remove everything it has stored; failures are only logged."""
 
     def remove_strays(self) -> Sequence[str]:
-        """Remove other collections that this data directory left behind; returns their names. Failures are only logged."""
+        """Remove other collections that this data directory left behind; return their names. Failures are only logged."""
         return ()
 
     def manifest(self) -> str | None:
-        """Return a digest of the files that hold the collection while nothing writes to them; None if they are not local."""
+        """Return a digest of the collection's files while nothing writes to them, or None if they are not local."""
         return None
 
     @abstractmethod
     def _open(self) -> Collection:
-        """Return the collection, created if it does not exist."""
+        """Return the collection, creating it if it does not exist."""
 
     @abstractmethod
     def _translate(self, action: str, error: BaseException) -> VectorStoreError:
-        """Return our error for one of ChromaDB's."""
+        """Convert an error of ChromaDB into ours."""
 
     @contextmanager
     def _collection(self, action: str) -> Iterator[Collection]:
@@ -185,7 +185,7 @@ class VectorStore(ABC):
             yield
         except (KeyboardInterrupt, SystemExit, VectorStoreError):
             raise
-        except BaseException as error:  # ChromaDB's core panics with an exception outside of Exception
+        except BaseException as error:  # ChromaDB's core panics with an exception outside Exception
             raise self._translate(action, error) from error
 
     def _check_open(self) -> None:

@@ -1,6 +1,6 @@
-"""Wikilinks of notes, which name a page without its directory. Where they lead depends on all pages.
+"""Wikilinks of notes, which name a page without its directory. Their targets depend on all pages.
 
-The table `links` has two rows for each: ``[[name|key``, and the key of the page that it leads to, or the name if there is none.
+The table `links` has two rows for each wikilink: ``[[name|key``, and the key of the target page, or the name if there is none.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _BY_ALIAS = (
 
 
 def resolve_wiki_links(connection: sqlite3.Connection) -> bool:
-    """Lead each wikilink to the page with the shortest path that has its name, else to one with this title or alias.
+    """Set each wikilink's target to the page of its name with the shortest path, or else a page with this title or alias.
 
-    Return whether any link has another target than before.
+    Return whether any target has changed.
     """
     is_changed = False
     pages: dict[str, str] = {}
@@ -42,7 +42,7 @@ def _by_alias(connection: sqlite3.Connection, name: str) -> str | None:
 
 
 def _lead_to(connection: sqlite3.Connection, link: str, before: str, target: str, renamed: str) -> None:
-    """Replace the target of a link on all pages that have it."""
+    """Replace the target of a link on all pages that contain it."""
     connection.execute(
         "DELETE FROM links WHERE target = ? AND path IN (SELECT path FROM links WHERE target = ?)", (before, link)
     )

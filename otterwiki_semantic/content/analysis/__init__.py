@@ -1,6 +1,6 @@
 """Text analysis: words and stems for the keyword index, MinHash for near-duplicates.
 
-`minhash` is imported by its own name: it needs NumPy, which a wiki worker does without.
+Import `minhash` by its own name: it needs NumPy, which a wiki worker does not load.
 """
 
 from otterwiki_semantic.content.analysis.languages import detect_language as detect_language

@@ -1,4 +1,4 @@
-"""Which language a text is in, and the words of a language that only join others."""
+"""The language of a text, and the function words of each language."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from otterwiki_semantic.content.analysis.tokenizer import fold, words
 from otterwiki_semantic.core.languages import ENGLISH
 
 _SAMPLE = 3_000
-"""Words of a text that are looked at."""
+"""Words of a text to examine."""
 _ENGLISH = (
     "a an and are as at be been by can could did do does for from had has have how i if in into is it its me my not of on",
     "or our should so that the their them then there these they this to was we were what when where which who whom whose",
     "why will with would you your",
 )
 _OTHER_NAMES = {"no": "nb"}
-"""Languages that the lists of function words know by another code."""
+"""Languages that the lists of function words list under another code."""
 
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the words of a language that join others, with and without accents; none for a language without a list."""
+    """Return the function words of a language, with and without accents; empty for a language without a list."""
     if language == ENGLISH:
         return frozenset(word for line in _ENGLISH for word in line.split())
     from stop_words import LANGUAGE_MAPPING, get_stop_words
@@ -34,7 +34,7 @@ def function_words(language: str) -> frozenset[str]:
 
 
 def detect_language(texts: Iterable[str], languages: Sequence[str]) -> str:
-    """Return the language, among some, that most function words of texts are of; the first one if none is ahead of it."""
+    """Return the language with the most function words in the texts; the first of `languages` if none is ahead of it."""
     if len(languages) == 1:
         return languages[0]
     counts = Counter(part for word in islice(_all_words(texts), _SAMPLE) for part in word)
@@ -47,6 +47,6 @@ def _all_words(texts: Iterable[str]) -> Iterable[tuple[str, ...]]:
 
 
 def language_code(name: str | None, languages: Sequence[str]) -> str | None:
-    """Return the language that a name such as ``de`` or ``de-AT`` stands for, if it is one of these; else None."""
+    """Return the language for a name such as ``de`` or ``de-AT`` if it is one of `languages`, else None."""
     code = (name or "").replace("_", "-").partition("-")[0].strip().lower()
     return code if code in languages else None

@@ -1,4 +1,4 @@
-"""Where sentences end."""
+"""The ends of sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABBREVIATIONS = {
     "fr": r"Mme|Mlle|(?i:p\.\s?ex|env)",
     "es": r"Sr|Sra|Dra|(?i:p\.\s?ej)",
 }
-"""By language: what a sentence does not end after. What can also end one, as `etc.` does, is not among them."""
+"""By language: abbreviations that never end a sentence. Abbreviations that can, such as `etc.`, are not included."""
 _BEFORE_NUMBERS = r"(?i:no|nos|nr|núm|fig|abb|art|abs|kap|sec|ch|vol|bd|pp)"
 _LETTER = r"(?<!\w)(?<!\d\s)[^\W\d_]"
 """An initial, or the end of `e.g.` and `z. B.`; after a number it is a unit."""
@@ -25,9 +25,9 @@ _LONGEST = 16
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:
-    """Return whether a sentence ends with the mark before `end`, given the first character after the spaces behind it.
+    """Whether a sentence ends with the mark before `end`; `following` is the first character after the spaces behind it.
 
-    It does not after an abbreviation, an initial or the number of an item, or before a lower-case letter.
+    It does not end after an abbreviation, an initial or the number of an item, or before a lower-case letter.
     """
     if following.islower():
         return False
@@ -41,7 +41,7 @@ def ends_sentence(text: str, end: int, following: str) -> bool:
 
 
 def sentence_ends(text: str, start: int = 0, *, at_lines: bool = False) -> Iterator[int]:
-    """Yield where the sentences of a text end, spaces included, but for the last one; and its lines, if those count."""
+    """Yield the ends of all sentences but the last, trailing spaces included; with `at_lines` also the ends of lines."""
     for match in (_SENTENCE_OR_LINE_END if at_lines else _SENTENCE_END).finditer(text, start):
         is_line_end = at_lines and "\n" in match[0]
         if is_line_end or ends_sentence(text, match.start(), text[match.end() : match.end() + 1]):
@@ -49,7 +49,7 @@ def sentence_ends(text: str, start: int = 0, *, at_lines: bool = False) -> Itera
 
 
 def sentence_ranges(text: str, start: int = 0) -> list[tuple[int, int]]:
-    """Return the ranges of the sentences of a chunk's text from `start` on; of what is no prose, those of its lines."""
+    """Return the ranges of the sentences in a chunk's text from `start` on; outside prose, the ranges of lines."""
     places = pairwise([start, *sentence_ends(text, start, at_lines=True), len(text)])
     parts = ((begin, end, text[begin:end]) for begin, end in places)
     return [(end - len(part.lstrip()), begin + len(part.rstrip())) for begin, end, part in parts if part.strip()]

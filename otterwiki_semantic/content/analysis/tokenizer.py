@@ -1,10 +1,10 @@
-"""Divide text into the words of the keyword index: folded, stemmed, and identifiers both in parts and whole.
+"""Divide text into words for the keyword index: folded and stemmed; identifiers in parts and whole.
 
 Case, accents and compatibility forms are folded (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
-``10.0.0.5`` are found by consecutive parts and as a whole, however these are joined. Words are stemmed in their page's language
-(Snowball; for English that is Porter, 1980, revised). Stemmers of other languages need accents, so these are folded afterwards,
-and the stem of the word without them is stored as well. Scripts written without spaces become bigrams: overlapping pairs of
-characters.
+``10.0.0.5`` can be found by consecutive parts and as a whole, with any separators. Words are stemmed in their page's language
+(Snowball; for English, the revised stemmer of Porter, 1980). Stemmers of other languages need accents, so accents are folded
+after stemming, and the stem of the word without accents is stored as well. Scripts written without spaces become bigrams:
+overlapping pairs of characters.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from otterwiki_semantic.content.word_cache import WordCache
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 
 ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
-"""What the stored words depend on: if it changes, indexes are rebuilt."""
+"""The version of the stored words. A new value rebuilds indexes."""
 
 _CACHED_WORDS = 20_000
 _SHORTEST_SPELLED = 4
 _CACHED_TEXTS, _LONGEST_CACHED_TEXT = 2_000, 5_000
-"""Recently searched texts, whose words are kept in some 3 KB each."""
+"""Cached texts of recent searches, whose words take about 3 KB each."""
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
 """Scripts written without spaces, as part of a character class."""
 _LETTER = r"[\p{L}\p{M}\p{N}_]"
@@ -39,12 +39,12 @@ _LANGUAGE = rf"[A-Za-z](?:\+\+|\#)(?!{_LETTER})"
 """``C++``, ``C#``: the signs are part of the name."""
 _WORD = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_LETTER}+(?:[-.'’]{_LETTER}+)*")
 _ASCII_WORD = re.compile(r"\b[A-Za-z](?:\+\+|\#)(?!\w)|\w+(?:[-.']\w+)*", re.ASCII)
-"""Finds the same as `_WORD` in ASCII text, in half the time."""
+"""Matches the same as `_WORD` in ASCII text, in half the time."""
 _UNSPACED_RUN = regex.compile(rf"([{UNSPACED}][{UNSPACED}\p{{M}}]*)")
 _ALPHANUMERIC = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
 _NAME_PART = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_ALPHANUMERIC.pattern}")
 _ASCII_NAME_PART = re.compile(r"(?<!\w)[A-Za-z](?:\+\+|\#)(?!\w)|[A-Za-z0-9]+", re.ASCII)
-"""Finds the same as `_NAME_PART` in ASCII text."""
+"""Matches the same as `_NAME_PART` in ASCII text."""
 _LETTERS = regex.compile(r"[\p{L}\p{M}]+")
 _CAMEL_CASE = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
@@ -53,23 +53,23 @@ _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "
 
 
 _Analysis = tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...]]
-"""The parts, the same before stemming, the whole, and the bare stems of a `Word`."""
+"""The parts, the parts before stemming, the whole, and the bare stems of a `Word`."""
 
 
 class Word(NamedTuple):
-    """A word of a text; in scripts written without spaces, a bigram."""
+    """A word in a text; in scripts written without spaces, a bigram."""
 
     start: int
     end: int
-    """Where it stands in the text: from `start` to before `end`."""
+    """The word's range in the text is `start` to before `end`."""
     parts: tuple[str, ...]
-    """Its parts as they are stored: one for each word of an identifier."""
+    """The parts as stored: one for each word of an identifier."""
     exact: tuple[str, ...]
     """The parts before stemming."""
     whole: str
-    """All parts as one."""
+    """All parts, joined."""
     bare: tuple[str, ...] = ()
-    """The stems of its parts and its whole as they are typed without accents, where these are different."""
+    """Stems of the parts and the whole as typed without accents, where they differ."""
     is_unigram: bool = False
     """Whether it is the last character of a run without spaces, stored once more for searches by a single character."""
 
@@ -82,16 +82,16 @@ def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
 
 
 def indexed_text(text: str, language: str = ENGLISH) -> str:
-    """Return a text as the keyword index stores it: the parts of its words in order, then words of several parts as a whole.
+    """Return a text as the keyword index stores it: the parts of its words in order, then words with several parts as a whole.
 
-    At the end are the stems of words typed without accents, where these are different.
+    Stems of words typed without accents follow at the end, where they differ.
     """
     parts: list[str] = []
     wholes: list[str] = []
     bare: list[str] = []
     analyses = _analyses(language)
     for spelled in _spelled(text):
-        if spelled.isascii():  # without a `Word` for each, in half of the time
+        if spelled.isascii():  # half the time of creating a `Word` for each
             found, _, whole, _ = analyses[spelled]
             parts += found
             if len(found) > 1:
@@ -106,7 +106,7 @@ def indexed_text(text: str, language: str = ENGLISH) -> str:
 
 
 def spelled_words(*texts: str) -> set[str]:
-    """Return the words of texts as they are spelled, folded, without numbers and words of fewer than four letters."""
+    """Return the words of texts as spelled, folded, without numbers and words of fewer than four letters."""
     spellings, analyses = set(chain.from_iterable(map(_spelled, texts))), _analyses(ENGLISH)
     parts = set(chain.from_iterable(analyses[spelled][1] for spelled in spellings if spelled.isascii()))
     for spelled in spellings:
@@ -116,24 +116,24 @@ def spelled_words(*texts: str) -> set[str]:
 
 
 def name_key(text: str) -> str:
-    """Return what spellings of a name have in common: its folded letters and digits; if it has none, all but the spaces."""
+    """Return a key that spellings of a name share: its folded letters and digits, or without any, everything but spaces."""
     if text.isascii():
         return "".join(_ASCII_NAME_PART.findall(text)).lower() or "".join(text.split()).lower()
     return "".join(fold(match[0]) for match in _NAME_PART.finditer(text)) or "".join(fold(text).split())
 
 
 class NamePart(NamedTuple):
-    """A word of a name as it may be typed; in scripts written without spaces, all that stands together."""
+    """A word of a name as it may be typed; in scripts written without spaces, a whole run of characters."""
 
     start: int
     end: int
-    """Where it stands in the name: from `start` to before `end`."""
+    """The range in the name is `start` to before `end`."""
     inner: tuple[int, ...]
-    """Where else in it typing may begin: at the words of an identifier, at every character of a script without spaces."""
+    """Other positions in the part where typing may begin: words of an identifier, or every character of an unspaced script."""
     keys: tuple[str, ...]
-    """What is looked up for it: it, folded; in scripts written without spaces its bigrams, or its single character."""
+    """The keys to look up: the folded part, or in scripts written without spaces its bigrams, or its single character."""
     beginnings: tuple[str, ...]
-    """What it is found by: each is begun with one of the `keys` that are looked up."""
+    """The texts that find it: a match begins with one of the `keys` that are looked up."""
 
 
 def name_parts(name: str) -> Iterator[NamePart]:
@@ -176,7 +176,7 @@ def fold(text: str) -> str:
 
 @lru_cache(_CACHED_WORDS)
 def stem(word: str, language: str = ENGLISH) -> str:
-    """Return the folded stem of a word of a language, in lower case; words of others change little. English ones are folded."""
+    """Return the folded stem of a lower-case word in a language; foreign words change little. English words are folded."""
     if language == ENGLISH:
         return str(_stemmer(language).stemWord(word)) if word.isascii() and word.isalpha() else word
     return fold(_stemmer(language).stemWord(word)) if _LETTERS.fullmatch(word) else fold(word)
@@ -188,10 +188,10 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 
 
 class WordMatcher:
-    """Finds the words of texts that satisfy a predicate on their parts and their whole, in any of some languages.
+    """Finds words in texts that satisfy a predicate on their parts and their whole, in any of some languages.
 
-    The predicate is called once for each spelling and language. With `initials` only words match that have a part beginning
-    with one of these, folded: stemming English keeps the first letter.
+    The predicate is called once for each spelling and language. With `initials`, only words match that have a part beginning
+    with one of these, folded: English stemming does not change the first letter.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class WordMatcher:
         self._known: dict[str, bool | None] = {}
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where the matching words of a text stand, in order (start to before end)."""
+        """Yield the ranges of the matching words in a text, in order (start to before end)."""
         known = self._known
         spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
         for spelled in set(spellings).difference(known):
@@ -224,7 +224,7 @@ class WordMatcher:
                 yield from sorted({(word.start, word.end) for word in matching})
 
     def _matches(self, spelled: str) -> bool | None:
-        """Whether a word of ASCII characters matches; None for one of others, which may match in part."""
+        """Whether an ASCII word matches; None for a word with other characters, which may match in part."""
         if not spelled.isascii():
             return None
         if self._initials is not None and spelled[0] not in self._initials and spelled.isalpha() and _is_plain(spelled):
@@ -238,10 +238,10 @@ class WordMatcher:
 
 @lru_cache(_CACHED_TEXTS)
 def _spellings(text: str) -> tuple[tuple[str, ...], array[int]]:
-    """Return the words of a text as they are spelled, and where each begins."""
+    """Return the words of a text as spelled, and the start of each."""
     spellings, starts, end = tuple(map(sys.intern, _spelled(text))), array("I"), 0
     for spelled in spellings:
-        start = text.index(spelled, end)  # quicker than a match object: it begins with the next letter or digit
+        start = text.index(spelled, end)  # faster than a match object: it begins with the next letter or digit
         starts.append(start)
         end = start + len(spelled)
     return spellings, starts
@@ -252,13 +252,13 @@ def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[
 
 
 def _spelled(text: str) -> list[str]:
-    """Return the words of a text as they are spelled."""
+    """Return the words of a text as spelled."""
     found: list[str] = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
     return found
 
 
 def _words_of_scripts(spelled: str, start: int, language: str) -> Iterator[Word]:
-    """Yield what is in a word of several scripts: runs with spaces as words, those without as bigrams."""
+    """Yield the parts of a word in several scripts: spaced runs as words, unspaced runs as bigrams."""
     for run in _UNSPACED_RUN.split(spelled):
         if _UNSPACED_RUN.fullmatch(run):
             yield from _bigrams(run, start)
@@ -286,7 +286,7 @@ def _bigrams(run: str, start: int) -> Iterator[Word]:
 
 @cache
 def _analyses(language: str) -> WordCache[_Analysis]:
-    """Return what is in each word of a language."""
+    """Return the cached analyses of the words of a language."""
     return WordCache(lambda word: _analyse(word, language))
 
 
@@ -311,5 +311,5 @@ def _split_camel_case(word: str) -> list[str]:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word is not camelCase: at most its first letter is a capital, or all are."""
+    """Whether a word is not camelCase: only its first letter is a capital, or all are, or none."""
     return word.islower() or word.isupper() or word[1:].islower()

@@ -1,4 +1,4 @@
-"""Attached files: which are indexed, and how they become Markdown."""
+"""Attached files: which files are indexed, and their conversion to Markdown."""
 
 from otterwiki_semantic.content.attachments.convert import MAX_FILE_BYTES as MAX_FILE_BYTES
 from otterwiki_semantic.content.attachments.convert import file_to_markdown as file_to_markdown

@@ -1,4 +1,4 @@
-"""Turn an attached file into Markdown. Runs only in a process with limits: files may be made to do harm."""
+"""Convert an attached file to Markdown. Runs only in a process with limits, because files may be malicious."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SLIDE_MARKER = re.compile(rf"^{_SLIDE}(\d+)$", re.MULTILINE)
 
 
 def file_to_markdown(path: str, kind: FileKind, content: bytes, ocr: str | None) -> tuple[str, str | None]:
-    """Return a file as Markdown that has no front matter, and what of it is left out. Errors: `AttachmentError`."""
+    """Return a file as Markdown without front matter, and a note on what is missing. Errors: `AttachmentError`."""
     forbid_network()
     extension = posixpath.splitext(path)[1][1:].lower()
     try:
@@ -99,7 +99,7 @@ def _office_to_markdown(extension: str, content: bytes) -> str:
 
 
 def _check_archive(content: bytes) -> None:
-    """Refuse what is no archive, is encrypted, or would take too much space when it is unpacked."""
+    """Refuse a file that is not an archive, is encrypted, or would take too much space when unpacked."""
     try:
         members = zipfile.ZipFile(io.BytesIO(content)).infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""The kinds of attached files that can be indexed, which of them this installation can read, and which of them are wanted."""
+"""The kinds of attached files: supported kinds, kinds readable with this installation, and kinds to index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MODULES = {FileKind.PDF: "pypdfium2", **dict.fromkeys(_OFFICE, "kreuzberg")}
 
 
 def file_kind(path: str) -> FileKind | None:
-    """Return the kind of a file, by its extension; None if it is not one that can be indexed."""
+    """Return the kind of a file by its extension, or None if it cannot be indexed."""
     return KIND_OF_EXTENSION.get(posixpath.splitext(path)[1][1:].lower())
 
 
@@ -51,24 +51,24 @@ def missing_kinds() -> frozenset[FileKind]:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRule:
-    """Which attached files are indexed. A file is attached to the page whose path is the file's folder."""
+    """Selects the attached files to index. A file is attached to the page whose path is the file's folder."""
 
     kinds: frozenset[FileKind] = frozenset()
     globs: tuple[str, ...] = ()
-    """Git globs, one of which a file has to match, unless there are none."""
+    """Git globs. A file must match one, unless there are none."""
     lacking: frozenset[FileKind] = frozenset()
     """Kinds that would be indexed if their library were installed."""
     ocr: str | None = None
-    """The languages for Tesseract, by which images are read."""
+    """Tesseract's languages for reading images."""
 
     def kind_of(self, path: str) -> FileKind | None:
-        """Return the kind of a file that may be indexed; None for others, whether or not the globs match."""
+        """Return the kind of a file that may be indexed, or None, whether or not the globs match."""
         kind = file_kind(path) if "/" in path else None
         return kind if kind in self.kinds else None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What changes whenever other files may be indexed, or the same files with another text."""
+        """A key that changes whenever other files may be indexed, or the same files with another text."""
         return *sorted(self.kinds), *self.globs, *([f"ocr={self.ocr}"] if self.ocr else [])
 
 
@@ -76,7 +76,7 @@ NO_ATTACHMENTS = AttachmentRule()
 
 
 def attachment_rule(settings: Settings) -> AttachmentRule:
-    """Return the rule that follows from the settings and from what is installed."""
+    """Return the rule for the settings and the installed libraries."""
     wanted = settings.attachments
     if wanted is False:
         return NO_ATTACHMENTS

@@ -1,4 +1,4 @@
-"""Turn HTML, e-mail, notebooks and plain text into Markdown, with the standard library alone."""
+"""Convert HTML, e-mail, notebooks and plain text to Markdown, with the standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from otterwiki_semantic.core.errors import AttachmentError
 
 PAGE_MARKER = re.compile(r"^<!-- page (\d{1,6}) -->$", re.MULTILINE)
-"""The line before each page of a file that has pages."""
+"""The line before each page of a file with pages."""
 _SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|^(?:[#>+=-]|\d{1,9}(?=[.)](?:\s|$)))", re.MULTILINE)
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAMPLE = 8_192
@@ -32,12 +32,12 @@ def page_marker(number: int) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text as Markdown that shows it."""
+    """Escape a text for Markdown."""
     return _SPECIAL.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", text)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of plain text as a Markdown table, whose header is the first row."""
+    """Return rows of plain text as a Markdown table, with the first row as header."""
     width = max(map(len, rows), default=0)
     lines = [
         "| " + " | ".join(escape(" ".join(cell.split())) for cell in [*row, *[""] * (width - len(row))]) + " |" for row in rows
@@ -46,14 +46,14 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return a text as a block of code."""
+    """Return a text as a fenced code block."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def decode_text(content: bytes) -> str:
-    """Return the text of a file in UTF-8, UTF-16 with its mark, or else Windows-1252. Errors: `AttachmentError`."""
+    """Decode a file in UTF-8, in UTF-16 with a byte order mark, or else in Windows-1252. Errors: `AttachmentError`."""
     encoding = "utf-16" if content.startswith(_MARKS[1:]) else "utf-8-sig"
     if b"\0" in content[:_SAMPLE] and encoding != "utf-16":
         raise AttachmentError("is not text")
@@ -64,7 +64,7 @@ def decode_text(content: bytes) -> str:
 
 
 def csv_to_markdown(text: str, delimiter: str) -> str:
-    """Return comma-separated values as a table."""
+    """Convert comma-separated values to a table."""
     try:
         rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if row]
     except csv.Error as error:
@@ -73,7 +73,7 @@ def csv_to_markdown(text: str, delimiter: str) -> str:
 
 
 def mail_to_markdown(content: bytes) -> str:
-    """Return an e-mail: its subject as the heading, whom it is from and to, its text, and the names of what is attached."""
+    """Convert an e-mail: its subject as a heading, sender and recipients, its text, and the names of its attachments."""
     message = email.message_from_bytes(content, policy=policy.default)
     parts = [f"# {escape(' '.join(str(message['subject'] or 'No subject').split()))}"]
     parts += [
@@ -88,12 +88,12 @@ def mail_to_markdown(content: bytes) -> str:
 
 
 def _without_quotes(text: str) -> str:
-    """Return the lines of a text, each paragraph escaped, without what it quotes of an earlier e-mail."""
+    """Return the lines of a text, with each paragraph escaped and without quotes from an earlier e-mail."""
     return escape("\n".join(line for line in text.splitlines() if not line.startswith(">")))
 
 
 def notebook_to_markdown(content: bytes) -> str:
-    """Return the cells of a Jupyter notebook, with what code printed. Errors: `AttachmentError`."""
+    """Convert the cells of a Jupyter notebook, including printed output. Errors: `AttachmentError`."""
     try:
         notebook = json.loads(content)
         language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
@@ -108,7 +108,7 @@ def notebook_to_markdown(content: bytes) -> str:
 
 
 def html_to_markdown(text: str) -> str:
-    """Return the text of an HTML page, with its headings, lists, tables and code."""
+    """Convert an HTML page's text, with its headings, lists, tables and code."""
     converter = _HtmlConverter()
     converter.feed(text)
     converter.close()

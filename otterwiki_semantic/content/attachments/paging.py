@@ -1,4 +1,4 @@
-"""Where the pages of a file begin in its Markdown, and its sections divided there: so a passage knows its page."""
+"""Page starts in the Markdown of a file, and sections divided there, so that a passage has a page number."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from otterwiki_semantic.content.markdown.parser import parse_within_limits
 from otterwiki_semantic.core.records import Block, Document, Section, page_anchor
 
 _CONTINUED = 7
-"""The level of a part that begins with a page, not with a heading: below every heading, so that no group begins with it."""
+"""The level of a part at a page start without a heading: below every heading, so that no group begins with it."""
 
 
 def parse_attachment(text: str) -> Document:
-    """Parse the Markdown of a file. The anchor of each section names its page, if the file has pages.
+    """Parse the Markdown of a file. If the file has pages, the anchor of each section names its page.
 
     Errors: `LimitExceededError`.
     """
@@ -28,7 +28,7 @@ def parse_attachment(text: str) -> Document:
 
 
 def page_starts(text: str) -> list[tuple[int, int]]:
-    """Return the lines of the page markers, from 1, each with the number of its page."""
+    """Return the line of each page marker, from 1, and the page's number."""
     starts, line, end = [], 1, 0
     for match in PAGE_MARKER.finditer(text):
         line, end = line + text.count("\n", end, match.start()), match.start()
@@ -37,7 +37,7 @@ def page_starts(text: str) -> list[tuple[int, int]]:
 
 
 def _divided(section: Section, starts: list[int]) -> list[Section]:
-    """Return the parts of a section on each page, of which the first has its heading."""
+    """Return the part of a section on each page; the first part has the section's heading."""
 
     def page_of(line: int) -> int:
         return max(1, bisect_right(starts, line))

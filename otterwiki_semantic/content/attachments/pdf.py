@@ -1,4 +1,4 @@
-"""Read PDF: PDFium finds the lines of a page, their size and their place; from these follow headings, lists and tables."""
+"""Read PDF files: PDFium finds lines with size and position, from which headings, lists and tables are derived."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 MAX_PAGES = 2_000
 _LINE = re.compile(r"([^\r\n\x02\ufffe]+)(\x02|\ufffe)?")
-"""A line of PDFium's text. U+0002 and U+FFFE stand for a hyphen that divides a word."""
+"""A line of PDFium's text. U+0002 and U+FFFE represent the hyphen of a divided word."""
 _BULLET = re.compile(r"^[•◦‣▪●○–]\s+")
 _HEADING_SIZE, _MAX_HEADINGS, _LONGEST_HEADING = 1.12, 4, 200
-"""A heading is this much larger than most of the text; how many sizes of them count; and how many characters one has."""
+"""Minimum size of a heading relative to most of the text, the number of heading sizes, and the most characters of a heading."""
 _PITCH, _HEADING_PITCH, _COLUMN_GAP = 1.65, 1.3, 0.8
-"""In font sizes: the largest distance of the lines of a paragraph, and of a heading; the space that divides cells of a row."""
+"""In font sizes: the largest line distance in a paragraph and in a heading, and the gap between the cells of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class _PdfLine:
 
     text: str
     size: float
-    """Of its first character, in points."""
+    """Size of the first character, in points."""
     bottom: float
     cells: tuple[str, ...]
-    """Its parts, if wide spaces divide it."""
+    """The parts of the line, if wide spaces divide it."""
     is_divided: bool
-    """Whether its last word goes on in the next line."""
+    """Whether the last word continues on the next line."""
 
 
 def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
-    """Return a PDF as Markdown, with a marker before each page, and what is left out. Errors: `AttachmentError`."""
+    """Convert a PDF, with a marker before each page, and a note on what is missing. Errors: `AttachmentError`."""
     import pypdfium2
 
     try:
@@ -58,7 +58,7 @@ def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
 
 
 def _lines(document: pypdfium2.PdfDocument, number: int) -> list[_PdfLine]:
-    """Return the lines of a page in PDFium's order, which is that of the file; none of a page that PDFium cannot read."""
+    """Return the lines of a page in PDFium's order, which is the file's; none for a page that PDFium cannot read."""
     from pypdfium2 import PdfiumError, raw
 
     try:
@@ -84,7 +84,7 @@ def _lines(document: pypdfium2.PdfDocument, number: int) -> list[_PdfLine]:
 
 
 def _cells(page: pypdfium2.PdfTextPage, boxes: Sequence[tuple[float, float, float, float]], size: float) -> tuple[str, ...]:
-    """Return the texts of a line's parts, given as left, bottom, right and top; none if it has only one."""
+    """Return the texts of a line's parts, given as left, bottom, right and top; none if there is only one part."""
     parts: list[list[float]] = []
     for left, bottom, right, top in boxes:
         if parts and left - parts[-1][2] < _COLUMN_GAP * size:
@@ -97,7 +97,7 @@ def _cells(page: pypdfium2.PdfTextPage, boxes: Sequence[tuple[float, float, floa
 
 
 def _heading_levels(lines: Sequence[_PdfLine]) -> dict[float, int]:
-    """Return the level of each font size that headings have."""
+    """Return the heading level of each font size used for headings."""
     sizes = Counter[float]()
     for line in lines:
         sizes[line.size] += len(line.text)
@@ -129,7 +129,7 @@ def _blocks(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> Iterator[
 
 
 def _paragraphs(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> Iterator[list[_PdfLine]]:
-    """Yield lines that belong together: of one size, close below each other, and without a bullet but for the first."""
+    """Yield groups of lines: of one size, close below each other, and with a bullet only on the first."""
     paragraph: list[_PdfLine] = []
     for line in lines:
         if paragraph:

@@ -1,4 +1,4 @@
-"""The Markdown of attached files, kept on the disk by the id of their content: equal and renamed files are read once."""
+"""A disk cache of attached files' Markdown, by content id: equal and renamed files are converted once."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from otterwiki_semantic.core.files import make_private, write_atomically
 from otterwiki_semantic.core.records import FileKind
 
 _VERSION = 1
-"""Raised when the same file becomes another text."""
+"""Increased when the same file is converted to another text."""
 DIRECTORY = "attachments"
-"""Within the data directory."""
+"""In the data directory."""
 
 
 class AttachmentText(NamedTuple):
-    """What a file was turned into."""
+    """The result of converting a file."""
 
     markdown: str
     problem: str | None
-    """What of it is left out; a sentence about the file."""
+    """What is missing from the text; a sentence about the file."""
 
 
 class AttachmentTexts:
-    """A directory of texts. What cannot be read or written is only missing."""
+    """A directory of texts. Texts that cannot be read or written count as missing."""
 
     def __init__(self, data_dir: Path, ocr: str | None = None) -> None:
         self._directory = data_dir / DIRECTORY
         self._ocr = ocr
 
     def get(self, blob: str, kind: FileKind) -> AttachmentText | None:
-        """Return the text of a file; None if it was not read yet."""
+        """Return the text of a file, or None if it has not been converted yet."""
         with suppress(OSError, ValueError, TypeError):
             return AttachmentText(*json.loads(self._path(blob, kind).read_bytes()))
         return None
@@ -45,7 +45,7 @@ class AttachmentTexts:
             write_atomically(self._path(blob, kind), json.dumps(text))
 
     def prune(self, blobs: Collection[str]) -> None:
-        """Delete the texts of all files but those with these contents."""
+        """Delete the texts of all files except those with the ids in `blobs`."""
         with suppress(OSError):
             for path in self._directory.iterdir():
                 if path.name.partition(".")[0] not in blobs:

@@ -1,10 +1,10 @@
 """Divide a page into chunks: the passages that are embedded, searched and shown.
 
-Sections are grouped by their headings (`grouping`). A group's blocks are split into sentences, items and lines, or between
-words if these are too long, at last between characters (`splitter`); they are packed into chunks of the target size, blocks
-whole where possible (`packer`). Chunks of one section overlap, chunks of different sections do not. A chunk's text begins with
-the heading path of the section that most of it belongs to and never exceeds the model's window. The numbers, and the headings
-that are boundaries, are those of a profile.
+Sections are grouped by their headings (`grouping`). A group's blocks are split into sentences, items and lines; text that is
+still too long is split between words, and as a last resort between characters (`splitter`). The segments are packed into chunks
+of the target size, with blocks left whole where possible (`packer`). Chunks of the same section overlap; chunks of different
+sections do not. A chunk's text begins with the heading path of its main section, and never exceeds the model's window. A
+profile provides the sizes and the heading levels that are boundaries.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ANNOUNCED = {BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE}
 
 
 def shorten_heading(heading: str) -> str:
-    """Return a heading as it is named in every chunk of its section: cut if it is a text of its own."""
+    """Return a heading as shown in every chunk of its section: shortened if it is a text of its own."""
     return heading if len(heading) <= _LONGEST_HEADING else f"{heading[:_LONGEST_HEADING]}…"
 
 
 def chunk_document(document: Document, title: str, counter: TokenCounter, profile: Profile) -> tuple[Chunk, ...]:
     """Divide a page into chunks, in order; the same input gives the same chunks.
 
-    Every word of the page stands in at least one of them, none is empty, and the text of none has more than `profile.window`
+    Every word of the page is in at least one chunk, no chunk is empty, and no chunk's text has more than `profile.window`
     tokens.
     """
     return tuple(_Chunker(document.sections, title, counter, profile).chunks())
@@ -49,7 +49,7 @@ def chunk_document(document: Document, title: str, counter: TokenCounter, profil
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """What the text of a section's chunks begins with: ``[Title > Heading] ``."""
+    """The beginning of each chunk's text in a section: ``[Title > Heading] ``."""
 
     path: tuple[str, ...]
     text: str
@@ -78,14 +78,14 @@ class _Chunker:
             yield from self._chunks_of(group, whole)
 
     def _fits(self, group: Group, max_size: int) -> bool:
-        """Whether a single chunk holds these sections."""
+        """Whether these sections fit in a single chunk."""
         if group.size > max_size:
             return False
         max_tokens = self._max_tokens(group)
         return fit(list(chain.from_iterable(self._blocks(group, max_tokens))), max_size, max_tokens)
 
     def _chunks_of(self, group: Group, whole: int) -> Iterator[Chunk]:
-        """Yield the chunks of these sections: a single one of at most the size `whole`, if it holds them."""
+        """Yield the chunks of these sections: a single one if they fit in the size `whole`."""
         max_tokens = self._max_tokens(group)
         blocks = list(self._blocks(group, max_tokens))
         is_whole = fit(list(chain.from_iterable(blocks)), whole, max_tokens)
@@ -94,13 +94,11 @@ class _Chunker:
             yield from self._finish(segments)
 
     def _max_tokens(self, group: Group) -> int:
-        """Return the tokens that the longest prefix of these sections leaves for a chunk's own text."""
+        """Return the tokens left for a chunk's own text by the longest prefix of these sections."""
         return self._profile.window - max((self._prefixes[section].tokens for section in group.sections), default=0)
 
-    # The heading path
-
     def _fitting_prefix(self, section: Section) -> _Prefix:
-        """Return the section's prefix, shortened until it fits its share of the window."""
+        """Return the section's prefix, shortened to fit its share of the window."""
         headings = [heading for heading in section.path if heading]
         if headings and headings[0].casefold() == self._title.casefold():
             del headings[0]
@@ -118,12 +116,10 @@ class _Chunker:
     def _tokens(self, text: str) -> int:
         return self._counter.count_tokens([text])[0]
 
-    # Segments
-
     def _blocks(self, group: Group, max_tokens: int) -> Iterator[list[Segment]]:
-        """Yield the segments of each block, each of at most the target's size; its heading is in the first one.
+        """Yield the segments of each block, each at most of the target size; the first one contains the block's heading.
 
-        A sentence that ends with a colon is in the block of the list, table or code that it announces.
+        A sentence that ends with a colon belongs to the block of the list, table or code that it announces.
         """
         for section in group.sections:
             block = self._measured([heading_segment(section)], max_tokens) if section.heading else []
@@ -146,7 +142,7 @@ class _Chunker:
                 yield block
 
     def _measured(self, segments: Sequence[Segment], max_tokens: int) -> list[Segment]:
-        """Measure segments, and split those that no chunk could hold."""
+        """Measure segments, and split segments that do not fit in a chunk."""
         found = measure(segments, self._counter, self._profile.unit)
         while any(self._is_oversized(segment, max_tokens) for segment in found):
             parts = (
@@ -160,10 +156,8 @@ class _Chunker:
     def _is_oversized(self, segment: Segment, max_tokens: int) -> bool:
         return len(segment.text) > 1 and (segment.tokens > max_tokens or segment.size > self._profile.target)
 
-    # Chunks
-
     def _finish(self, segments: Sequence[Segment]) -> Iterator[Chunk]:
-        """Yield the chunk of these segments; two if the whole has more tokens than its parts, and too many."""
+        """Yield the chunk of these segments; two chunks if the joined text has more tokens than its parts, and too many."""
         section = _main_section(segments)
         prefix = self._prefixes[section]
         shown = _without_shown_headings(segments, section, prefix.path)
@@ -198,7 +192,7 @@ class _Chunker:
 
 
 def _main_section(segments: Sequence[Segment]) -> Section:
-    """Return the section that most of a chunk's new text belongs to; the last one if there are only headings."""
+    """Return the section with most of a chunk's new text; the last section if there are only headings."""
     sizes = Counter[Section]()
     for segment in segments:
         if not segment.is_heading and not segment.is_overlap:
@@ -207,7 +201,7 @@ def _main_section(segments: Sequence[Segment]) -> Section:
 
 
 def _shorter_path(path: Sequence[str]) -> list[str]:
-    """Return a heading path without its second part; one of at most two parts with half of the longest."""
+    """Return a heading path without its second part; with at most two parts, cut the longest in half."""
     if len(path) > 2:
         return [path[0], *path[2:]]
     longest = max(range(len(path)), key=lambda index: len(path[index]))
@@ -215,13 +209,13 @@ def _shorter_path(path: Sequence[str]) -> list[str]:
 
 
 def _first_half(text: str) -> str:
-    """Return the first half of a text's words; of a single word, of its characters."""
+    """Return the first half of a text's words; for a single word, half of its characters."""
     words = text.split()
     return " ".join(words[: len(words) // 2]) if len(words) > 1 else text[: len(text) // 2]
 
 
 def _without_shown_headings(segments: Sequence[Segment], section: Section, path: Sequence[str]) -> Sequence[Segment]:
-    """Drop the headings a chunk begins with if its prefix shows them whole, each once, unless it holds nothing else."""
+    """Drop leading headings that the prefix shows in full, each once, unless the chunk has nothing else."""
     depth = 0
     for position, segment in enumerate(segments):
         above = segment.section.path

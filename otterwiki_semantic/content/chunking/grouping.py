@@ -1,7 +1,7 @@
 """Group a page's sections by its headings: no chunk contains text of two groups.
 
-A group begins at a heading of a boundary's level. One that is too small to stand alone is merged with the next one of the same
-or a deeper level; one that is too large for a chunk is divided again, at the next level. With boundaries at levels 2 and 3, for
+A group begins at a heading of a boundary's level. A group that is too small is merged with the next one of the same
+or a deeper level; a group that is too large for a chunk is divided at the next level. With boundaries at levels 2 and 3, for
 chunks of 300 to 2,000::
 
     section     size    divide at 2    merge stubs     too large: divide at 3, merge stubs
@@ -29,7 +29,7 @@ class Group:
 
     sections: list[Section]
     size: int
-    """Of the text below their headings, in the profile's unit."""
+    """Size of the text below the headings, in the profile's unit."""
 
     @classmethod
     def of(cls, sections: Sequence[Section], unit: SizeUnit) -> Group:
@@ -45,7 +45,7 @@ class Group:
 def split_sections(
     sections: Sequence[Section], levels: Sequence[int], profile: Profile, fits: Callable[[Group], bool]
 ) -> Iterator[Group]:
-    """Yield groups of sections, in order: divided at the first of `levels`, and while they do not fit, at the next ones."""
+    """Yield groups of sections, in order: divided at the first of `levels`, and at further levels while they do not fit."""
     if not levels:
         yield Group.of(sections, profile.unit)
         return
@@ -57,14 +57,14 @@ def split_sections(
 
 
 def divide(sections: Iterable[Section], level: int, unit: SizeUnit) -> list[Group]:
-    """Return the sections in groups that begin at a heading of `level` or a higher one."""
+    """Return the sections in groups that begin at a heading of `level` or above."""
     return _join((Group.of([section], unit) for section in sections), lambda _, section: section.level > level)
 
 
 def merge_stubs(groups: Iterable[Group], profile: Profile) -> list[Group]:
-    """Merge groups below the minimum size with the next one, unless its level is higher or its sections stand alone.
+    """Merge groups below the minimum size with the next one, unless its level is higher or its sections must stay separate.
 
-    Headings without text are merged whatever the profile says.
+    Headings without text are always merged.
     """
 
     def belongs(before: Group, group: Group) -> bool:
@@ -75,7 +75,7 @@ def merge_stubs(groups: Iterable[Group], profile: Profile) -> list[Group]:
 
 
 def _join(groups: Iterable[Group], belongs: Callable[[Group, Group], bool]) -> list[Group]:
-    """Return the groups, each that belongs to the one before it joined with it."""
+    """Join each group that belongs to the previous one with it."""
     joined: list[Group] = []
     for group in groups:
         if joined and belongs(joined[-1], group):

@@ -1,4 +1,4 @@
-"""Pack blocks into chunks of about the target size; no block that fits a chunk is divided."""
+"""Pack blocks into chunks of about the target size. A block that fits in a chunk is never divided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from otterwiki_semantic.core.records import UnitKind
 _MAX_REPEATED = 1 / 3
 """Share of a chunk that a repeated header or announcement may take."""
 _REPEATED = {UnitKind.ROW: UnitKind.HEADER, UnitKind.ITEM: UnitKind.SENTENCE}
-"""What later parts of a block with these segments repeat of its beginning: a table's header, a list's announcement."""
+"""What later parts of a block repeat from its beginning: the header of a table, the announcement of a list."""
 
 
 class _ChunkBuilder:
@@ -23,7 +23,7 @@ class _ChunkBuilder:
     def __init__(self, overlap: Sequence[Segment] = ()) -> None:
         self.segments = [*overlap]
         self.new: list[Segment] = []
-        """Those that are no overlap."""
+        """The segments that are not overlap."""
         self.new_size = 0
         self.size = total_size(overlap)
         self.tokens = total_tokens(overlap)
@@ -44,10 +44,10 @@ class Packer:
         self._max_size = max_size
         self._max_tokens = max_tokens
         self._limit = max(profile.max_size, max_size) if profile.max_size else math.inf
-        """The size up to which a chunk may grow where it would otherwise be too small."""
+        """The size up to which a chunk may grow if it would otherwise be too small."""
 
     def pack(self, blocks: Sequence[Sequence[Segment]]) -> list[list[Segment]]:
-        """Return the segments of each chunk. A chunk below the minimum size rather exceeds the target than ends."""
+        """Return the segments of each chunk. A chunk below the minimum size may exceed the target."""
         chunks = [_ChunkBuilder()]
         for block in blocks:
             repeated: list[Segment] = []
@@ -60,7 +60,7 @@ class Packer:
         return [chunk.segments for chunk in chunks if chunk.new]
 
     def _parts(self, block: Sequence[Segment]) -> Iterator[Sequence[Segment]]:
-        """Yield what of a block is not divided: all if it fits a chunk, else its first segments together and each other."""
+        """Yield a block's indivisible parts: all of it if it fits, else its first segments together and the rest singly."""
         is_prose = block[-1].kind in {UnitKind.SENTENCE, UnitKind.HEADING}
         above = {UnitKind.HEADING} if is_prose else {UnitKind.HEADING, UnitKind.SENTENCE}
         lead = list(takewhile(lambda segment: segment.kind in above, block))
@@ -77,14 +77,14 @@ class Packer:
         return fit(segments, self._limit, self._max_tokens)
 
     def _has_room(self, chunk: _ChunkBuilder, part: Sequence[Segment]) -> bool:
-        """Whether a chunk also holds this; the first new text always fits."""
+        """Whether a part still fits in a chunk; the first new text always fits."""
         max_size = self._max_size if chunk.new_size >= self._profile.min_size else self._limit
         return not chunk.new or (
             chunk.size + total_size(part) <= max_size and chunk.tokens + total_tokens(part) <= self._max_tokens
         )
 
     def _overlap(self, before: Sequence[Segment], part: Sequence[Segment], repeated: Sequence[Segment]) -> list[Segment]:
-        """Return what a chunk that begins with a part repeats: the beginning of its block, else the end of the chunk before."""
+        """Return the overlap of a chunk that begins with `part`: the block's beginning, else the end of the previous chunk."""
         room = self._max_tokens - total_tokens(part)
         if repeated and fit(repeated, min(_MAX_REPEATED * self._max_size, self._limit - total_size(part)), room):
             first, last = part[0].first_line, part[-1].last_line
@@ -93,7 +93,7 @@ class Packer:
         return [replace(segment, is_overlap=True) for segment in taken] if total_tokens(taken) <= room else []
 
     def _end(self, before: Sequence[Segment], following: Segment, max_size: int) -> list[Segment]:
-        """Return the last segments of a chunk that belong to one text with `following`, each whole."""
+        """Return the last whole segments of a chunk that belong to the same text as `following`."""
         taken: list[Segment] = []
         size = 0
         for segment in reversed(before):
@@ -107,13 +107,13 @@ class Packer:
         return taken
 
     def _is_one_text(self, before: Segment, following: Segment) -> bool:
-        """Whether two segments belong to one section, or to a page that is divided by size alone."""
+        """Whether two segments belong to one section, or to a page divided by size alone."""
         if not self._profile.boundaries:
             return True
         return before.section is following.section and not before.is_heading and not following.is_heading
 
     def _merge_short_end(self, chunks: list[_ChunkBuilder]) -> None:
-        """Merge a last chunk with little new text with the one before it, if both are of one section and it has room."""
+        """Merge a last chunk with little new text into the previous one, if both are of one section and there is room."""
         if len(chunks) < 2 or chunks[-1].new_size >= self._profile.min_size:
             return
         last, before = chunks[-1], chunks[-2]

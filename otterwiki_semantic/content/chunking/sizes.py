@@ -1,4 +1,4 @@
-"""How long a text is: in tokens of the embedding model, in words, or in characters."""
+"""The length of a text: in tokens of the embedding model, in words, or in characters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class TokenCounter(Protocol):
 
 
 class ByteCounter:
-    """Counts a token for each byte of UTF-8: an upper bound for every tokenizer, used where one fails."""
+    """Counts one token per UTF-8 byte: an upper bound for every tokenizer, used where a tokenizer fails."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.encode("utf-8", errors="surrogatepass")) for text in texts]
 
 
 def count_words(text: str) -> int:
-    """Return the number of words: runs of non-space characters with at least one letter or digit among them."""
+    """Return the number of words: runs of non-space characters with at least one letter or digit."""
     return len([None for word in text.split() if word[0].isalpha() or _WORD_CHARACTER.search(word)])
 
 

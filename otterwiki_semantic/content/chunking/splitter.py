@@ -1,4 +1,4 @@
-"""Split text into segments: sentences, items and lines, and parts of those that are too long for a chunk."""
+"""Split text into segments: sentences, items and lines; long ones are split again to fit in a chunk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PARAGRAPH = "\n\n"
 """The separator before the first segment of a block."""
 _SPACE = re.compile(r"\s")
 _MAX_WORD = 50
-"""Characters that count as one word of a chunk: a tokenizer may make a single token of a long run without spaces."""
+"""Characters that count as one word: a tokenizer may treat a long run without spaces as a single token."""
 _MAX_ITEM = 60
-"""Words of an item, or of a line of text, that is not split into sentences."""
+"""The most words of an item or line that is not split into sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Segment:
 
     text: str
     separator: str
-    """What joins it to the segment before it."""
+    """The text that joins it to the previous segment."""
     first_line: int
     last_line: int
     section: Section
@@ -36,7 +36,7 @@ class Segment:
     is_part: bool = False
     is_overlap: bool = False
     size: int = 0
-    """In the profile's unit, separator included; 0 until `measure`."""
+    """In the profile's unit, including the separator; 0 until `measure`."""
     tokens: int = 0
 
     @property
@@ -46,7 +46,7 @@ class Segment:
 
 
 def heading_segment(section: Section) -> Segment:
-    """Return a section's heading."""
+    """Return a section's heading as a segment."""
     return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, UnitKind.HEADING)
 
 
@@ -67,21 +67,21 @@ def split_block(block: Block, section: Section) -> list[Segment]:
 
 
 def _items(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """Yield the lines of each item; those of nested items apart."""
+    """Yield the lines of each item; nested items separately."""
     starts = [place for place, line in enumerate(lines) if place and line.begins_item]
     for start, end in pairwise((0, *starts, len(lines))):
         yield lines[start:end]
 
 
 def _shorter(lines: Sequence[Line], section: Section, kind: UnitKind) -> Iterator[Segment]:
-    """Yield some lines as one segment; if they are too long as their sentences, and a sentence that is as its lines."""
+    """Yield lines as one segment; long ones split into sentences, and long sentences into lines."""
     if count_words("\n".join(line.text for line in lines)) <= _MAX_ITEM:
         return _segments(lines, "\n", lambda _text, _starts: (), section, kind)
     return _segments(lines, "\n", _ends_of_parts, section, kind)
 
 
 def _ends_of_parts(text: str, line_starts: Sequence[int]) -> Iterator[int]:
-    """Yield where sentences end, and within those that are too long, the lines."""
+    """Yield the ends of sentences, and the line starts within long sentences."""
     for start, end in pairwise((0, *sentence_ends(text), len(text))):
         if count_words(text[start:end]) > _MAX_ITEM:
             yield from line_starts[bisect_right(line_starts, start) : bisect_left(line_starts, end)]
@@ -91,7 +91,7 @@ def _ends_of_parts(text: str, line_starts: Sequence[int]) -> Iterator[int]:
 def _segments(
     lines: Sequence[Line], joint: str, ends_of: Callable[[str, Sequence[int]], Iterable[int]], section: Section, kind: UnitKind
 ) -> Iterator[Segment]:
-    """Yield the parts of the lines' text, which ends at some places; joined as they stand in it."""
+    """Yield the parts of the joined lines, divided at the offsets from `ends_of`, with their original separators."""
     text = joint.join(line.text for line in lines)
     starts = list(accumulate((len(line.text) + len(joint) for line in lines[:-1]), initial=0))
     position = shown_until = 0
@@ -130,7 +130,7 @@ def _size(segment: Segment, unit: SizeUnit) -> int:
 
 
 def join(segments: Iterable[Segment]) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of consecutive segments, and the range of each in it, without the spaces around it."""
+    """Return the joined text of consecutive segments, and each segment's range in it, without surrounding spaces."""
     text, length = list[str](), 0
     ranges = []
     for segment in segments:

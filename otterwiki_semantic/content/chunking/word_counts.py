@@ -1,4 +1,4 @@
-"""Count the tokens of a text word by word, for tokenizers of BERT: none of their tokens spans a space or a line's end."""
+"""Count the tokens of a text word by word, for BERT tokenizers, whose tokens never span spaces or line ends."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SPECIAL = re.compile(r"\[[A-Z]+\]")
 
 @dataclass(frozen=True, slots=True)
 class WordTokenCounter:
-    """A `TokenCounter` that can be pickled: a process reads the file on first use, and caches the counts of words."""
+    """A `TokenCounter` that can be pickled. A process reads the file on first use, and caches the counts of words."""
 
     tokenizer: Path
     """The tokenizer's file, in the format of Hugging Face's tokenizers."""
     bytes_per_token: int | None = None
-    """At least one token for so many bytes of UTF-8: for models whose own tokenizer is elsewhere."""
+    """Count at least one token per this many UTF-8 bytes, for models with a tokenizer elsewhere."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         counts = _words(self.tokenizer).counts
@@ -40,7 +40,7 @@ class WordTokenCounter:
 
 
 def word_counter_of(tokenizer: Path) -> WordTokenCounter | None:
-    """Return the counter of a tokenizer in this format; None unless it divides texts as that of BERT does."""
+    """Return the counter for a tokenizer file, or None unless it divides texts as BERT's tokenizer does."""
     try:
         content = json.loads(tokenizer.read_text(encoding="utf-8"))
         kinds = tuple((content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model"))

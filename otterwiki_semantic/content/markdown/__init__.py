@@ -1,4 +1,4 @@
-"""Parse markdown as the wiki does: sections, headings with their anchors, plain text, links, front matter."""
+"""Parse Markdown as the wiki does: sections, headings with their anchors, plain text, links, front matter."""
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown as parse_markdown
 from otterwiki_semantic.content.markdown.parser import parse_plain_text as parse_plain_text

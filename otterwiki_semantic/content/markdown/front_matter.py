@@ -1,4 +1,4 @@
-"""YAML front matter: found as the wiki finds it, and read for the fields that the index uses."""
+"""YAML front matter, recognised as in the wiki, and the fields that the index uses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import yaml
 _FENCE = "---"
 _MAX_CHARACTERS = 65_536
 _LARGEST_NUMBER = 1 << 53
-"""Larger integers are read differently by different JSON parsers."""
+"""JSON parsers disagree on larger integers."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML without aliases, since a few lines of them can stand for gigabytes."""
+    """YAML without aliases, because a few lines of aliases can expand to gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -24,9 +24,9 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Return the front matter of a page and the number of lines it takes, fences included; ``({}, 0)`` if there is none.
+    """Return the front matter of a page and its number of lines, fences included; ``({}, 0)`` if there is none.
 
-    `lines` are without their ends. What is not a YAML mapping between the fences is not front matter but text.
+    `lines` have no line ends. Anything but a YAML mapping between the fences is text, not front matter.
     """
     end = front_matter_end(lines)
     source = "\n".join(lines[1 : end - 1]) if end else ""
@@ -40,7 +40,7 @@ def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
 
 
 def front_matter_end(lines: list[str]) -> int:
-    """Return the number of lines up to and including the closing fence; 0 if the page does not begin with a fenced block."""
+    """Return the number of lines through the closing fence; 0 if the page does not begin with a fenced block."""
     if not lines or lines[0] != _FENCE:
         return 0
     return next((number + 1 for number, line in enumerate(lines) if number > 1 and line.startswith(_FENCE)), 0)
@@ -52,7 +52,7 @@ def text_field(front_matter: dict[str, Any], name: str) -> str | None:
 
 
 def list_field(front_matter: dict[str, Any], name: str, separator: str | None = ",") -> tuple[str, ...]:
-    """Return the texts of a field, each once and in order, from a list or a text; without a separator a text is one."""
+    """Return a field's distinct texts in order, from a list or a text; a text is split at `separator`, if given."""
     value = front_matter.get(name)
     text = text_field(front_matter, name) or ""
     values = value if isinstance(value, list) else text.split(separator) if separator else [text]
@@ -60,7 +60,7 @@ def list_field(front_matter: dict[str, Any], name: str, separator: str | None = 
 
 
 def json_safe(value: Any) -> Any:
-    """Return front matter with what JSON has no type for, such as dates, as text."""
+    """Return front matter with values that JSON has no type for, such as dates, as text."""
     if isinstance(value, dict):
         return {_one_line(name): json_safe(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set):

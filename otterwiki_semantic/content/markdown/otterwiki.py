@@ -1,7 +1,7 @@
-"""mistune plugins for An Otter Wiki's markdown, as far as it affects headings and words.
+"""mistune plugins for the parts of An Otter Wiki's Markdown that affect headings and words.
 
-Each adds one construct to the parser: what it contains, whether headings inside it count, and which characters are markup.
-Nothing is rendered.
+Each plugin adds one construct to the parser: its content, whether headings inside it count, and its markup characters. Nothing
+is rendered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARKED_TEXT = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
 
 
 def tables(md: Markdown) -> None:
-    """Tables whose second line is a row of dashes. mistune takes any second line for one, and would lose its words."""
+    """Tables whose second line is a row of dashes. mistune accepts any second line, and would lose its words."""
     for name, pattern, parse in (("table", TABLE_PATTERN, parse_table), ("nptable", NP_TABLE_PATTERN, parse_nptable)):
 
         def parse_strictly(
@@ -40,7 +40,7 @@ def tables(md: Markdown) -> None:
 
 
 def _add_container(state: BlockState, block: BlockParser, source: str, *, titled: bool) -> None:
-    """Add a box; if it is `titled`, a heading on its first line is its title, not one of the page."""
+    """Add a box. If it is `titled`, a heading on its first line is its title, not a heading of the page."""
     title = _TITLE.match(source) if titled else None
     content = source[title.end() :] if title else source
     child = state.child_state(content if content.endswith("\n") else content + "\n")

@@ -1,6 +1,6 @@
-"""Parse a page's markdown into sections, with their text as a reader sees it and its line numbers.
+"""Parse a page's Markdown into sections, with their text as a reader sees it and its line numbers.
 
-mistune parses it with the wiki's own additions (`otterwiki`), so that what is a heading here is also one in the wiki.
+Uses mistune with the wiki's own additions (`otterwiki`), so that the headings here are the headings in the wiki.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _Token = dict[str, Any]
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _MAX_INLINE = 20_000
-"""Characters up to which a paragraph, or a line of it, is parsed for links and emphasis; a longer one is taken verbatim."""
+"""The most characters of a paragraph, or of a line in it, to parse for links and emphasis; longer text is taken verbatim."""
 _MAX_BRACKET_WORK = 2_000_000
-"""Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
+"""Characters times opening brackets up to which a paragraph's links are parsed; mistune's time grows with their product."""
 _MAX_SECTIONS = 20_000
 _MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 5e-6
 _TAGS_BY_NAME = frozenset((*BLOCK_TAGS, *PRE_TAGS))
-"""Tags that begin a block of HTML whatever follows their names."""
+"""Tags that begin an HTML block, whatever follows their names."""
 _TABS = re.compile(r"[^\S ]{20}")
 _MARKUP_CHARACTERS = set("\\`*_~=<![h\n")
 _MARKUP = re.compile(r"[\\`*\[\n]|\b_|!(?=\[)|~(?=~)|=(?==)|<(?=[A-Za-z/!?])|h(?=ttps?://)|(?<=&)h")
 """Where inline markup may begin."""
 _LOOKAHEAD = 64
-"""Lines searched for the source line of a text; it is one of the next few, unless there is markup in between."""
+"""Lines to search for the source of a text. It is one of the next few, unless there is markup in between."""
 
 
 class _State(mistune.BlockState):
-    """Also records at which offset of the source each paragraph begins."""
+    """Also records the offset of each paragraph in the source."""
 
     def add_paragraph(self, text: str) -> None:
         known = len(self.tokens)
@@ -53,7 +53,7 @@ class _State(mistune.BlockState):
 
 
 class _BlockParser(mistune.BlockParser):
-    """Also records at which offset each block begins, and keeps footnotes as text where they are."""
+    """Also records the offset of each block, and leaves footnotes in place as text."""
 
     state_cls = _State
 
@@ -75,7 +75,7 @@ class _BlockParser(mistune.BlockParser):
         return m.end() + 1
 
     def parse_raw_html(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
-        """Add HTML; mistune's pattern for attributes takes cubic time for tabs, with which such a line is a paragraph."""
+        """Add HTML. A line with many tabs becomes a paragraph: mistune's attribute pattern takes cubic time for tabs."""
         tag = m.group(0).strip(" </").lower()
         has_attributes = tag.isalnum() and tag not in _TAGS_BY_NAME
         if has_attributes and _TABS.search(state.get_line(m.start())):
@@ -89,8 +89,8 @@ class _BlockParser(mistune.BlockParser):
 class _InlineParser(mistune.InlineParser):
     """Ends an unquoted HTML attribute at any white space, as HTML does; mistune's own pattern takes cubic time for tabs.
 
-    mistune tries all rules at each character that one of them may begin with, such as every ``h`` because of ``http``. Here the
-    next characters decide, too, except after ``&``, where an attempt divides the text.
+    mistune tries all rules at each character that one of them may begin with, such as every ``h`` because of ``http``. This
+    parser also checks the next characters, except after ``&``, where an attempt divides the text.
     """
 
     SPECIFICATION: ClassVar = {
@@ -106,12 +106,12 @@ _PARSER = mistune.Markdown(block=_BlockParser(), inline=_InlineParser(), plugins
 
 
 def parse_seconds(size: int) -> float:
-    """Return how much processor time parsing a page of so many bytes may take: five times what ordinary pages take."""
+    """Return the CPU seconds that parsing a page of `size` bytes may take: five times what ordinary pages take."""
     return max(_MIN_SECONDS, size * _SECONDS_PER_BYTE)
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a page, as their numbers count them."""
+    """Return the lines of a page, as line numbers count them."""
     return _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff")).split("\n")
 
 
@@ -135,7 +135,7 @@ def parse_markdown(text: str) -> Document:
 
 
 def parse_within_limits(text: str) -> Document:
-    """Parse a page like `parse_markdown`; `LimitExceededError` if it has more sections than any page that people read."""
+    """Parse a page like `parse_markdown`. Errors: `LimitExceededError` for more sections than people would read."""
     document = parse_markdown(text)
     if len(document.sections) > _MAX_SECTIONS:
         raise LimitExceededError(f"finds more than {_MAX_SECTIONS:,} sections")
@@ -148,7 +148,7 @@ def parse_plain_text(text: str) -> Document:
 
 
 class _Heading(NamedTuple):
-    """A heading; by default the start of a page, before the first one."""
+    """A heading; by default the start of a page, before the first heading."""
 
     level: int = 0
     text: str = ""
@@ -157,7 +157,7 @@ class _Heading(NamedTuple):
 
 
 class _DocumentBuilder:
-    """Makes sections of mistune's tokens."""
+    """Builds sections from mistune's tokens."""
 
     def __init__(self, source: str, lines: list[str]) -> None:
         self._source = source if source.endswith("\n") else source + "\n"
@@ -197,7 +197,7 @@ class _DocumentBuilder:
         return _Heading(token["attrs"]["level"], text, self._next_anchor(inline), line)
 
     def _next_anchor(self, heading: list[_Token]) -> str:
-        """Return a heading's anchor; that of a repeated one ends in ``-1``, ``-2``, as in the wiki."""
+        """Return a heading's anchor; repeated ones end in ``-1``, ``-2``, as in the wiki."""
         base = heading_anchor(heading)
         repeats = self._anchors[base]
         self._anchors[base] += 1
@@ -213,8 +213,6 @@ class _DocumentBuilder:
         if len(lines) == 1:
             return [{"type": "text", "raw": text}]
         return [token for line in lines for token in (*self._inline(line), {"type": "softbreak"})]
-
-    # Blocks: from each kind of token to the lines a reader sees
 
     def _blocks(self, token: _Token) -> Iterator[Block]:
         if _is_container(token):
@@ -270,7 +268,7 @@ class _DocumentBuilder:
             yield from self._item(child) if _is_container(child) else self._lines_of(child)
 
     def _locate(self, fragment: str) -> int:
-        """Return the number of the next source line with this fragment in it, or of the next line if there is none nearby."""
+        """Return the number of the next source line that contains `fragment`, or of the next line if none is nearby."""
         fragment = fragment.strip()
         last = len(self._lines) - 1
         for index in range(self._cursor, min(self._cursor + _LOOKAHEAD, last + 1)):
@@ -286,7 +284,7 @@ _ROWS: dict[str, tuple[BlockKind, Callable[[_DocumentBuilder, _Token], Iterator[
     "table": (BlockKind.TABLE, _DocumentBuilder._table),
     "list": (BlockKind.LIST, _DocumentBuilder._list),
 }
-"""What is not prose: the kind of its block, and how its lines are found."""
+"""Blocks other than prose: the kind, and the method that returns the lines."""
 
 
 def _is_container(token: _Token) -> bool:

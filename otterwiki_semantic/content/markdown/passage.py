@@ -1,7 +1,7 @@
-"""The Markdown of a passage: some lines of a page, grown until they can be read by themselves.
+"""The Markdown of a passage: lines of a page, extended until they can be read on their own.
 
-Lines are told apart by how they begin, without parsing the page: that is quick for a page of any length, and a mistake costs
-some lines too many.
+Lines are classified by their beginnings, without parsing the page: this is fast for a page of any length, and a mistake only
+adds some lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+(?:\|\s*+)?$")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
-"""Lines of the largest block that is taken in whole."""
+"""The most lines of a block that is included whole."""
 
 
 class _Kind(Enum):
@@ -32,7 +32,7 @@ class _Kind(Enum):
 
 
 _LEAST_LINES = {_Kind.LIST: 1, _Kind.TABLE: 3, _Kind.CODE: 2}
-"""Fewer lines of a block that is cut are of no use."""
+"""A cut block with fewer lines is useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Block:
 
     @property
     def is_announced(self) -> bool:
-        """Whether a sentence may stand before it only to say what it is."""
+        """Whether a sentence may introduce the block."""
         return self.kind in {_Kind.LIST, _Kind.TABLE, _Kind.CODE}
 
 
@@ -55,16 +55,16 @@ class PassageMarkdown:
 
     text: str
     start_line: int
-    """The first of them, from 1."""
+    """The first line, from 1."""
     end_line: int
-    """The last of them, included."""
+    """The last line, inclusive."""
 
 
 def passage_markdown(page: str, start_line: int, end_line: int, section_words: int = 0) -> PassageMarkdown:
-    """Return lines of a page, from 1, with the rest of the blocks that they cut, and with what announces these or is announced.
+    """Return lines of a page, from 1, with the rest of the blocks that they cut, and any introduction or introduced block.
 
-    A block of more than 40 lines stays cut: code between fences of its own, a table below its head. If all that stands between
-    the headings around the lines has at most `section_words` words, it is returned whole.
+    A block of more than 40 lines stays cut: code gets its own fences, a table its head. If the whole text between the headings
+    around the lines has at most `section_words` words, it is returned whole.
     """
     lines = split_lines(page)
     first, last = max(0, start_line - 1), min(end_line, len(lines)) - 1
@@ -86,7 +86,7 @@ def passage_markdown(page: str, start_line: int, end_line: int, section_words: i
 
 
 def _within_headings(lines: Sequence[str], blocks: Sequence[_Block], first: int, last: int, most_words: int) -> tuple[int, int]:
-    """Return the range between the headings around some lines, with the first heading, if it has few words; else the lines."""
+    """Return the range between the headings around some lines, including the first heading, if short; else the lines."""
     headings = [block.first for block in blocks if block.kind is _Kind.HEADING]
     start = max((at for at in headings if at <= first), default=0)
     end = min((at for at in headings if at > last), default=len(lines)) - 1
@@ -97,7 +97,8 @@ def _within_headings(lines: Sequence[str], blocks: Sequence[_Block], first: int,
 def truncate_markdown(text: str, size: int) -> str:
     """Return the beginning of a text of at most `size` characters, cut between blocks, lines, sentences, or else words.
 
-    Code that is cut is closed. Neither a sentence without the list that it announces is left, nor a heading without its text.
+    A cut code block is closed. The result never ends with a sentence without the list it announces, or a heading without its
+    text.
     """
     text = text.rstrip()
     if len(text) <= size:
@@ -116,7 +117,7 @@ def truncate_markdown(text: str, size: int) -> str:
 
 
 def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
-    """Return the beginning of a block of at most `room` characters; empty if that would be too little of it."""
+    """Return the beginning of a block of at most `room` characters; empty if too little of it would be left."""
     own = lines[block.first : block.last + 1]
     if block.kind is _Kind.HEADING:
         return ""
@@ -124,12 +125,12 @@ def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
         return _cut_prose("\n".join(own), room)
     number = bisect_right(range(1, len(own)), room, key=lambda number: len(_closed(own[:number])))
     while block.kind is not _Kind.CODE and number and _is_announcement(own[number - 1]):
-        number -= 1  # nothing is left that only announces
+        number -= 1  # do not end with an announcement
     return _closed(own[:number]) if number >= _LEAST_LINES[block.kind] else ""
 
 
 def _cut_prose(text: str, room: int) -> str:
-    """Return the beginning of a paragraph up to the end of a sentence, or else of a word if that keeps half of the room."""
+    """Return the beginning of a paragraph, to the end of a sentence, or of a word if that preserves half of the room."""
     beginning = text[: max(room, 0)]
     sentences = [match.end() for match in re.finditer(r"[.!?…。！？][\"')\]]*(?=\s|$)", beginning)]
     if sentences and sentences[-1] >= room / 2:
@@ -139,7 +140,7 @@ def _cut_prose(text: str, room: int) -> str:
 
 
 def _is_announcement(line: str) -> bool:
-    """Whether a line only says what follows, or is empty."""
+    """Whether a line only announces what follows, or is empty."""
     return not line.strip() or line.rstrip().endswith(_ANNOUNCES)
 
 
@@ -148,12 +149,12 @@ def _is_short(block: _Block) -> bool:
 
 
 def _announces(lines: Sequence[str], block: _Block, following: _Block) -> bool:
-    """Whether a block says what the following one is."""
+    """Whether a block introduces the following one."""
     return block.kind is _Kind.PROSE and following.is_announced and lines[block.last].rstrip().endswith(_ANNOUNCES)
 
 
 def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:
-    """Return the line of a long block to begin with: of a list, that of an item."""
+    """Return the first line to use of a long block; for a list, the line of an item."""
     places = range(max(block.first, first), block.first - 1, -1)
     if block.kind is not _Kind.LIST:
         return places[0]
@@ -161,13 +162,13 @@ def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:
 
 
 def _head(lines: Sequence[str], block: _Block, first: int) -> Sequence[str]:
-    """Return what lines from the middle of a block need before them: the fence of code, the head of a table."""
+    """Return what must precede lines from the middle of a block: the fence of code, the head of a table."""
     size = {_Kind.CODE: 1, _Kind.TABLE: 2}.get(block.kind, 0)
     return lines[block.first : min(block.first + size, first)]
 
 
 def _closed(lines: Sequence[str]) -> str:
-    """Return lines as text, with the fence that ends code left open."""
+    """Return lines as text, with an open code fence closed."""
     at = 0
     while at < len(lines):
         if opened := _FENCE.match(lines[at]):
@@ -220,12 +221,12 @@ def _is_table(lines: Sequence[str], at: int) -> bool:
 
 
 def is_table_rule(line: str) -> bool:
-    """Whether a line could be the one of dashes below the head of a table."""
+    """Whether a line could be the row of dashes below the head of a table."""
     return "-" in line and bool(_TABLE_RULE.match(line))
 
 
 def _code_end(lines: Sequence[str], at: int) -> int | None:
-    """Return the line that ends the code that begins at a line; None if it is left open."""
+    """Return the last line of the code that begins at a line; None if the code is left open."""
     opened = _FENCE.match(lines[at])
     assert opened is not None
     for last in range(at + 1, len(lines)):
@@ -236,7 +237,7 @@ def _code_end(lines: Sequence[str], at: int) -> int | None:
 
 
 def _list_end(lines: Sequence[str], at: int) -> int:
-    """Return the last line of a list: items, what is indented below them, and the code in them."""
+    """Return the last line of a list: items, and the indented text and code below them."""
     last, next_line = at, at + 1
     while next_line < len(lines):
         line = lines[next_line]

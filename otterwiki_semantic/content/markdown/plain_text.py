@@ -1,4 +1,4 @@
-"""Text as a reader sees it: without markup, link targets and image paths, with link and alternative texts."""
+"""Text as a reader sees it: without markup, link targets and image paths, but with link texts and alternative texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAG_NAMES = frozenset(f"{_INLINE_TAGS} {_BLOCK_TAGS}".split())
 _BLOCK_TAG_NAMES = frozenset(_BLOCK_TAGS.split())
 _STRUCK_TAG_NAMES = frozenset({"del", "s", "strike"})
 STRUCK = "~~"
-"""Around what is struck out: it is found, and seen to be taken back."""
+"""Encloses text that is struck out, so that it can be found and recognised as withdrawn."""
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?/?>")
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[^\w\s-]")
@@ -33,9 +33,9 @@ _SEPARATORS = re.compile(r"[-\s]+")
 
 
 def visible_html(source: str) -> str:
-    """Return the text of some HTML: without comments and tags, with images' alternative texts, and on the same lines.
+    """Return the text of HTML: without comments and tags, with images' alternative texts, and on the same lines.
 
-    A tag that HTML does not have, such as ``<T>`` in ``Vec<T>``, is text: the wiki also shows it.
+    An unknown tag, such as ``<T>`` in ``Vec<T>``, is text: the wiki also shows it.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -52,12 +52,12 @@ def visible_html(source: str) -> str:
 
 
 def visible_text(tokens: Iterable[Token]) -> str:
-    """Return the text of parsed inline markdown (mistune's tokens), line breaks included."""
+    """Return the text of parsed inline Markdown (mistune's tokens), line breaks included."""
     return "".join(_text(token, with_images=True) for token in tokens)
 
 
 def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
-    """Yield the links in parsed inline markdown, in order."""
+    """Yield the links in parsed inline Markdown, in order."""
     for token in tokens:
         if token["type"] in {"link", "wiki_link"}:
             text = " ".join(_text(token, with_images=True).split())
@@ -67,7 +67,7 @@ def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
 
 
 def heading_anchor(tokens: Iterable[Token]) -> str:
-    """Return the id that the wiki gives a heading, before repeated ones are numbered: its text as a slug, without images.
+    """Return the wiki's id for a heading, before repeated ones are numbered: its text as a slug, without images.
 
     The same steps as ``otterwiki.util.slugify``: ASCII by compatibility decomposition, lower case, words joined by hyphens.
     """
@@ -81,7 +81,7 @@ def slug(text: str) -> str:
 
 
 def _without_comments(source: str) -> str:
-    """Remove comments; one that is not closed, or contains angle brackets, is text: the wiki shows it."""
+    """Remove comments. A comment that is not closed, or contains angle brackets, is text: the wiki shows it."""
     kept: list[str] = []
     position = 0
     while (start := source.find("<!--", position)) >= 0 and (end := source.find("-->", start + 4)) >= 0:

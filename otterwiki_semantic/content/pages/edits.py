@@ -1,4 +1,4 @@
-"""Changes to the text of a page; lines end as Markdown says: with a line feed, a carriage return, or both."""
+"""Changes to the text of a page. As in Markdown, a line ends with a line feed, a carriage return, or both."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _ITEM = re.compile(r"\A[ \t]*+(?:([-*+])|\d{1,9}([.)]))[ \t]+\S")
 _ROW = re.compile(r" {0,3}\|")
 _DELIMITER_ROW = re.compile(r"\A[ \t|:]*+-[ \t|:-]*+")
 _MAX_COMPARED = 5_000
-"""Lines of each text; comparing ten times as many that repeat each other takes half a minute."""
+"""The most lines to compare in each text; ten times as many repetitive lines take half a minute."""
 
 
 def normalize_newlines(text: str) -> str:
-    """Return a text whose lines end with a line feed."""
+    """Convert all line ends to line feeds."""
     return _NEWLINE.sub("\n", text)
 
 
@@ -24,15 +24,15 @@ def saved_text(text: str) -> str:
 
 
 def count_occurrences(text: str, part: str) -> int:
-    """Return at how many places a text has a part, not counting those that overlap one before; of two that do, both count."""
+    """Count the non-overlapping occurrences of `part`. If the only two occurrences overlap, return 2."""
     count = text.count(part) if part else 0
     return 2 if count == 1 and text.find(part, text.find(part) + 1) >= 0 else count
 
 
 def append_after(text: str, line: int, addition: str) -> str:
-    """Return a text with an addition below a line (from 1), with one empty line on each side.
+    """Insert an addition below a line (from 1), with one empty line on each side.
 
-    Above an addition that goes on with a list or a table there is none.
+    An addition that continues a list or a table has no empty line above it.
     """
     lines = normalize_newlines(text).split("\n")
     before, after = "\n".join(lines[:line]).rstrip(), "\n".join(lines[line:])
@@ -44,7 +44,7 @@ def append_after(text: str, line: int, addition: str) -> str:
 
 
 def _continues(before: str, addition: str) -> bool:
-    """Return whether an addition begins with an item of the list, or a row of the table, that a text ends with."""
+    """Whether an addition continues the list or the table that a text ends with."""
     last, (first, *others) = before.rpartition("\n")[2], addition.split("\n")
     if (item := _ITEM.match(last)) and (other := _ITEM.match(first)):
         return item.groups() == other.groups()
@@ -53,7 +53,7 @@ def _continues(before: str, addition: str) -> bool:
 
 
 def unified_diff(before: str, after: str, names: tuple[str, str]) -> str:
-    """Return how a text has changed; nothing if one has too many lines to be compared."""
+    """Return the difference between two texts; empty if one has too many lines to compare."""
     old, new = _lines(before), _lines(after)
     if max(len(old), len(new)) > _MAX_COMPARED:
         return ""

@@ -1,4 +1,4 @@
-"""Where a page's links lead: resolved to paths of pages, as a browser on the wiki's page would."""
+"""The targets of a page's links, resolved to paths as a browser would on the wiki's page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from otterwiki_semantic.core.records import Link
 
 
 def page_key(path: str) -> str:
-    """Return what all spellings of a page's path have in common: the wiki may keep its files in lower case."""
+    """Return a key that all spellings of a page's path share, because the wiki may store its files in lower case."""
     return fold(path)
 
 
 def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
-    """Return the path and anchor that a link on the page `source` leads to; None outside the wiki and on the page itself."""
+    """Return the target path and anchor of a link on the page `source`; None outside the wiki and on the page itself."""
     try:
         parts = urlsplit(link.url.strip())
     except ValueError:
@@ -31,9 +31,10 @@ def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
 
 
 def linked_pages(links: Iterable[Link], source: str, *, by_name: bool = False) -> tuple[str, ...]:
-    """Return the keys of the pages that links on the page `source` lead to, each once and in order.
+    """Return the distinct keys of the pages that links on the page `source` lead to, in order.
 
-    With `by_name`, wikilinks name pages in any directory. Each then has another key, ``[[key|key``, for `resolve_wiki_links`.
+    With `by_name`, wikilinks name pages in any directory. Each wikilink then has another key, ``[[key|key``, for
+    `resolve_wiki_links`.
     """
     keys: dict[str, None] = {}
     for link in links:

@@ -1,4 +1,4 @@
-"""What notes of Obsidian, Logseq and Dendron write differently from a wiki: links, tags, and properties of a page."""
+"""The syntax of Obsidian, Logseq and Dendron notes that differs from a wiki: links, tags and page properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_page(path: str, text: str, notation: Notation) -> Document:
 
 
 def as_wiki_text(text: str, notation: Notation) -> str:
-    """Return a note with its links as a wiki writes them, outside of code: ``[[label|Page]]``, and embedded pages as links."""
+    """Return a note with its links in wiki syntax, except in code: ``[[label|Page]]``, and embedded pages as links."""
     if notation is Notation.WIKI or "[[" not in text:
         return text
     parts: list[str] = []
@@ -43,7 +43,7 @@ def as_wiki_text(text: str, notation: Notation) -> str:
 
 
 def _note_fields(path: str, text: str, front_matter: dict[str, Any]) -> dict[str, Any]:
-    """Return the front matter with the tags in the text and Logseq's properties, by the names that a wiki's page has."""
+    """Return the front matter with the text's tags and Logseq's properties, under the names of a wiki page."""
     properties = dict(_properties(text))
     tags = (
         *_values(front_matter, "tags"),
@@ -60,7 +60,7 @@ def _note_fields(path: str, text: str, front_matter: dict[str, Any]) -> dict[str
 
 
 def namespaced(name: str) -> str:
-    """Return a path with the slashes that Logseq writes as ``___`` or ``%2F`` in the names of files."""
+    """Return a path with the slashes that Logseq writes as ``___`` or ``%2F`` in file names."""
     return name.replace("___", "/").replace("%2F", "/").replace("%2f", "/")
 
 
@@ -74,7 +74,7 @@ def _split(value: str) -> Iterator[str]:
 
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the properties at the beginning of a page of Logseq."""
+    """Yield the properties at the beginning of a Logseq page."""
     for line in split_lines(text):
         if match := _PROPERTY.fullmatch(line):
             yield match[1], match[2].strip()
@@ -85,7 +85,7 @@ def _properties(text: str) -> Iterator[tuple[str, str]]:
 def _text_tags(text: str) -> Iterator[str]:
     for match in _TAG.finditer(without_code(text)):
         tag = match[1] or match[2]
-        if any(character.isalpha() for character in tag):  # which the number of an issue has not
+        if any(character.isalpha() for character in tag):  # which an issue number has not
             yield tag
 
 

@@ -1,6 +1,6 @@
-"""A page's table of contents, and the section that a name stands for.
+"""A page's table of contents, and lookup of sections by name.
 
-A section reaches from its heading, which is included, to the next one of the same or a higher level.
+A section reaches from its heading, inclusive, to the next heading of the same or a higher level.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 
 _SEPARATOR = re.compile(r"(?:(?<!\s)\s++)?([>/])\s*+")
 _ANCHORED = re.compile(r"\A(?:(?P<path>.*)\()?#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
-"""``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
+"""``#anchor``, or a name as shown in errors: ``A > B (#anchor)``."""
 _LEADING_HASHES = re.compile(r"^#{1,6}\s+")
 _MAX_NAMED = 8
 _MAX_LISTED = 200
@@ -53,21 +53,18 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
 
 
 def section_word_count(section: Section) -> int:
-    """Return the number of words of a section without its subsections, heading included."""
+    """Return the number of words in a section without its subsections, heading included."""
     return count_words(section.heading) + section_size(section, SizeUnit.WORDS)
-
-
-# Finding a section
 
 
 @lru_cache(_CACHED)
 def _key(text: str) -> str:
-    """Return a name without case, accents and needless spaces."""
+    """Return a name without case, accents and redundant spaces."""
     return _SEPARATOR.sub(r"\1", fold(" ".join(text.split())))
 
 
 def _path_key(path: str) -> str:
-    """Return the key of a path, whether written with ``>`` or ``/``."""
+    """Return the key of a path, written with ``>`` or ``/``."""
     return _key(path).replace(">", "/")
 
 
@@ -80,14 +77,14 @@ def _path_keys(entry: OutlineEntry, title: str) -> set[str]:
 
 
 def _paths(entry: OutlineEntry, title: str, separator: str = "/") -> list[str]:
-    """Return every path of a section, the longest first; then the same with long headings cut, as search results show them."""
+    """Return every path of a section, longest first, then the paths with long headings cut, as search results show them."""
     path = (title, *entry.path) if title else entry.path
     cut = tuple(map(shorten_heading, path))
     return [separator.join(each[start:]) for each in dict.fromkeys((path, cut)) for start in range(len(each))]
 
 
 class SectionName:
-    """A name that a section was asked for by, in the forms in which it is compared."""
+    """The name of a requested section, in the forms to compare."""
 
     def __init__(self, text: str, title: str) -> None:
         anchored = _ANCHORED.match(text)
@@ -98,7 +95,7 @@ class SectionName:
         self.anchored = _path_key(anchored["path"]) if anchored and anchored["path"] else None
         """The path before the anchor."""
         self.title = title
-        """The page's, with which a path may begin."""
+        """The page's title, which a path may begin with."""
 
 
 MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = (
@@ -111,14 +108,14 @@ MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = 
     ("path with headings left out", lambda name, entry: name.parts[-1] == _key(entry.heading) and _is_on_path(name, entry)),
     ("letters and digits", lambda name, entry: name.letters in map(name_key, _paths(entry, name.title))),
 )
-"""What a name can be, the strictest reading first. A path is the section's heading after any number of those above it."""
+"""Meanings of a name, strictest first. A path is the section's heading after any number of the headings above it."""
 
 
 def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
-    """Return the section that a name stands for: the first of `MATCHERS` that matches any section decides.
+    """Return the section with this name: the first of `MATCHERS` that matches any section decides.
 
-    Case, accents, spaces and ``#`` before the name never count. `title` is the page's. Errors: `SectionNotFoundError` and
-    `AmbiguousSectionError`, both with names that can be asked for, nearest first.
+    Case, accents, spaces and ``#`` before the name are ignored. `title` is the page's. Errors: `SectionNotFoundError` and
+    `AmbiguousSectionError`, both with valid names, nearest first.
     """
     headed = [entry for entry in entries if entry.level]
     spellings = dict.fromkeys((name.strip(), _LEADING_HASHES.sub("", name.strip())))
@@ -133,16 +130,13 @@ def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") ->
 
 
 def _is_on_path(name: SectionName, entry: OutlineEntry) -> bool:
-    """Whether the parts of a name are headings that lead to the section, in order."""
+    """Whether the parts of a name are headings on the way to the section, in order."""
     rest = map(_key, (name.title, *entry.path))
     return all(part in rest for part in name.parts)
 
 
-# Naming sections
-
-
 def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Return a unique name for each section: its path, with its anchor where several could be meant.
+    """Return a unique name for each section: its path, with its anchor if the path is ambiguous.
 
     The text before the first heading has none.
     """
@@ -155,7 +149,7 @@ def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 
 
 def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Return the shortest unique name for each section: its heading, after as many of those above it as necessary."""
+    """Return the shortest unique name for each section: its heading, after as many headings above it as necessary."""
     meanings = _count_meanings(entries, title)
     names = []
     for entry, full_name in zip(entries, full_names(entries, title), strict=True):

@@ -1,4 +1,4 @@
-"""A page: its name, its title, and how the bytes of a file become one."""
+"""A page: its name, its title, and its creation from the bytes of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
 from otterwiki_semantic.core.records import Document, FileKind, Indexed, Page
 
 FRONT_MATTER = "its front matter (search: false)"
-"""What excludes a page that says so itself."""
+"""The reason shown for a page that its own front matter excludes."""
 _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 60
 
 
@@ -29,12 +29,12 @@ def page_name(path: str) -> str:
 
 
 def parent_path(path: str) -> str:
-    """Return the path of the folder that a path is in: for an attached file that of its page; empty at the top."""
+    """Return the path of the containing folder, which is an attached file's page; empty at the top."""
     return path.rpartition("/")[0]
 
 
 def find_page(path: str, paths: Collection[str]) -> str | None:
-    """Return the page with this path, with or without ``.md``, as it is or in another spelling; None if there is none."""
+    """Return the page with this path, in any spelling, with or without ``.md``; None if there is none."""
     wanted = path.strip("/")
     for spelling in (wanted, wanted.removesuffix(".md")):
         same = sorted(other for other in paths if page_key(other) == page_key(spelling))
@@ -44,7 +44,7 @@ def find_page(path: str, paths: Collection[str]) -> str | None:
 
 
 def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundError:
-    """Return the error for a page that does not exist, with those that are spelled like it."""
+    """Return the error for a missing page, with similarly spelled pages."""
     names: dict[str, str] = {}
     for other in paths:
         names.setdefault(other, other)
@@ -55,7 +55,7 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
 
 
 def _nearest(name: str, names: Mapping[str, str]) -> list[str]:
-    """Return the pages one of whose names is spelled most like `name`, best first."""
+    """Return the pages with a name spelled most like `name`, best first."""
     spelled = process.extract(
         name, list(names), scorer=fuzz.ratio, processor=fold, limit=2 * _MAX_SUGGESTIONS, score_cutoff=_MIN_SIMILARITY
     )
@@ -63,12 +63,12 @@ def _nearest(name: str, names: Mapping[str, str]) -> list[str]:
 
 
 def page_excluded(path: str, by: str) -> PageExcludedError:
-    """Return the error for a page that is left out of the index, and by what."""
+    """Return the error for a page that `by` excludes from the index."""
     return PageExcludedError(f"the page {path!r} is excluded from search by {by}")
 
 
 def page_title(path: str, document: Document) -> str:
-    """Return the front matter's title, else the first heading if it is of level 1, else the page's name."""
+    """Return the title: from the front matter, else the first heading if it is of level 1, else the page's name."""
     title = text_field(document.front_matter, "title")
     first = next((section for section in document.sections if section.level), None)
     heading = first.heading if first is not None and first.level == 1 else None
@@ -76,7 +76,7 @@ def page_title(path: str, document: Document) -> str:
 
 
 def page_indexing(front_matter: dict[str, Any]) -> Indexed:
-    """Return what the index is to have of a page: what `search` of its front matter says, else all of it."""
+    """Return how to index a page: as `search` in its front matter says, else in full."""
     value = (text_field(front_matter, "search") or "").lower()
     return Indexed(value) if value in set(Indexed) else Indexed.FULLY
 
@@ -93,7 +93,7 @@ def page_word_count(document: Document) -> int:
 
 
 def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
-    """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises an error."""
+    """Parse and chunk a page. Invalid UTF-8 becomes the replacement character; no content raises an error."""
     return make_page(path, blob, parse_markdown(content.decode("utf-8", errors="replace")), counter, profile)
 
 
@@ -107,7 +107,7 @@ def make_page(
     *,
     links_by_name: bool = False,
 ) -> Page:
-    """Chunk a parsed page, or an attached file of a kind. No passage contains the name of a file, so that it may change."""
+    """Chunk a parsed page, or an attached file of a kind. No passage contains a file's name, so it can change."""
     title = page_name(path) if kind else page_title(path, document)
     return Page(
         path=path,

@@ -1,4 +1,4 @@
-"""All that the index stores of a page and that follows from its text and the settings alone. Runs in a process that parses."""
+"""Everything the index stores of a page that depends only on its text and the settings. Runs in a worker process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from otterwiki_semantic.core.records import Document, FileKind, Indexed, Notatio
 from otterwiki_semantic.core.worker_process import restart_clock
 
 MAX_CHUNKS = 2_000
-"""Chunks of a page that are indexed."""
+"""The most chunks of a page to index."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """What else than its text decides how a page is divided and analysed. It can be pickled if its counter can."""
+    """The settings that determine how a page is divided and analysed. Can be pickled if the counter can."""
 
     counter: TokenCounter
     profile: Profile
@@ -34,9 +34,9 @@ def parse_source(path: str, text: str, notation: Notation, kind: FileKind | None
 
 
 def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float, kind: FileKind | None = None) -> Page:
-    """Parse, divide and analyse a page; dividing it may take as many `seconds` of processor time as parsing it.
+    """Parse, divide and analyse a page. Parsing and dividing may each take `seconds` of CPU time.
 
-    Errors: `LimitExceededError`, and whatever the parser and the chunker raise.
+    Errors: `LimitExceededError`, and any error of the parser and the chunker.
     """
     document = parse_source(path, text, settings.notation, kind)
     restart_clock(seconds)

@@ -1,4 +1,4 @@
-"""Where links and names stand in the markdown of a page, found without parsing it: for reports, which read many pages."""
+"""Links and names in a page's Markdown, found without parsing, for reports that read many pages."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _LONGEST_COMMENT = 2_000
 
 
 class Occurrence(NamedTuple):
-    """Where something stands in the markdown of a page."""
+    """An occurrence in the Markdown of a page."""
 
     text: str
-    """As it is written there."""
+    """The text as written."""
     line: int
     """From 1."""
 
 
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
-    """Return the first link of the page `source` to each of the pages with these keys, as a path; none in code."""
+    """Return the first link on the page `source` to each of the pages with these keys, as a path; ignores code."""
     text = without_code(markdown)
     targets = [(match.start(), _wiki_target(match[1])) for match in _WIKI_LINK.finditer(text)]
     targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
@@ -57,14 +57,14 @@ def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, O
 
 
 def prose(markdown: str) -> str:
-    """Return a page's markdown with spaces for all that is no running text: code, links, headings, front matter, comments."""
+    """Return a page's Markdown with everything but running text blanked: code, links, headings, front matter, comments."""
     return _blank(_LINKED, without_code(_blank(_FRONT_MATTER, markdown)))
 
 
 def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
-    """Return the first occurrence of a name in the `prose` of a page's markdown, as an excerpt around it, if there is one.
+    """Return the first occurrence of a name in the `prose` of a page's Markdown, with an excerpt around it, or None.
 
-    The case of a single word counts, that of several does not.
+    The case of a single word must match; several words match in any case.
     """
     words = name.split()
     pattern = r"(?<![\w/.@#-])" + r"\s+".join(map(re.escape, words)) + r"(?![\w/@]|[-.]\w)"
@@ -75,20 +75,20 @@ def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
 
 
 def _wiki_target(inner: str) -> str:
-    """Return what the wiki makes of ``[[Page]]`` and ``[[Title|Page]]``."""
+    """Return the target of ``[[Page]]`` or ``[[Title|Page]]`` in the wiki."""
     shown, _, target = inner.partition("|")
     target = (target or shown).strip()
     return target if target.startswith(("/", "#")) else f"/{target}"
 
 
 def without_code(text: str) -> str:
-    """Return markdown with spaces for code and comments; one that is long or left open is text."""
+    """Return Markdown with code and comments blanked; long or unclosed ones are text."""
     parts: list[str] = []
     done = at = closing = 0
     while found := _CODE.search(text, at):
         start, at = found.span()
         if found["comment"]:
-            if 0 <= closing < at:  # all that open before it end there
+            if 0 <= closing < at:  # any comment that begins before it ends there
                 closing = text.find("-->", at)
             if not 0 <= closing - at <= _LONGEST_COMMENT:
                 continue
@@ -103,7 +103,7 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _excerpt(markdown: str, start: int, end: int) -> str:
-    """Return the words around a place, of its paragraph or its row of a table, without those cut off and without URLs."""
+    """Return the words around a range, from its paragraph or table row, without cut words and URLs."""
     is_row = "|" in markdown[markdown.rfind("\n", 0, start) + 1 : start]
     border = "\n" if is_row else "\n\n"
     before, last = markdown.rfind(border, 0, start), markdown.find(border, end)

@@ -1,6 +1,6 @@
 """A page as the API and agents read it: whole, by section or by line.
 
-What depends on a page's text alone is here, and is run where it cannot take longer than it may.
+This module has only what depends on a page's text alone, and runs in a process with a time limit.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 
 
 def view_page(path: str, revision: str, text: str, request: PageRequest, kind: FileKind | None = None) -> PageView:
-    """Return a page, or the sections and lines asked for, without what git and the index know of it.
+    """Return a page, or the requested sections and lines, without the facts from git and the index.
 
-    Of an attached file, given as Markdown, a section may also be a page, such as ``page 4``.
+    In an attached file, given as Markdown, a section may also be a page, such as ``page 4``.
 
-    Errors: `PageExcludedError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for lines that the page does
-    not have.
+    Errors: `PageExcludedError`, `SectionNotFoundError`, `AmbiguousSectionError`, and `ParameterError` for lines that the page
+    does not have.
     """
     lines = [match[0] for match in _LINE.finditer(text) if match[0]] or [""]
     document = parse_markdown(text)
@@ -67,7 +67,7 @@ def _page_of(line: int, starts: Sequence[tuple[int, int]]) -> int:
 
 
 def _file_page(lines: Sequence[str], starts: Sequence[tuple[int, int]], name: str) -> PagePart | None:
-    """Return the page of a file that a name such as ``page 4`` or ``#page=4`` means; None if it means none."""
+    """Return the page of a file for a name such as ``page 4`` or ``#page=4``, or None if it names no page."""
     match = _PAGE_NAME.fullmatch(name.strip())
     number = int(match[1]) if match else 0
     place = next((place for place, (_, found) in enumerate(starts) if found == number), None)
@@ -108,6 +108,6 @@ def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, co
 
 
 def _content(lines: Sequence[str], first: int, last: int) -> str:
-    """Return some lines verbatim, without empty ones at the end."""
+    """Return some lines verbatim, without trailing empty lines."""
     text = "".join(lines[first - 1 : last]).rstrip()
     return f"{text}\n" if text else ""

@@ -1,4 +1,4 @@
-"""The records that travel between rooms. Those that leave the process are the JSON of the API: see `core.serialization`."""
+"""The records exchanged between rooms. Records that leave the process are the JSON of the API: see `core.serialization`."""
 
 from otterwiki_semantic.core.records.ask import *
 from otterwiki_semantic.core.records.document import *

@@ -42,7 +42,7 @@ class SourceConflict(Struct, frozen=True):
 
 
 def numbered_sources(named: Sequence[Sequence[int]], total: int) -> dict[int, int]:
-    """Return the numbers of sources by their places, from 1 in the order in which sentences name them; without any, of all."""
+    """Return a number for each named source by its index, from 1 in order of use; for all `total` if none is named."""
     places = [place for of_sentence in named for place in of_sentence] if named else range(total)
     return {place: number for number, place in enumerate(dict.fromkeys(places), 1)}
 
@@ -76,12 +76,12 @@ class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_extractive(self) -> bool:
-        """Whether it consists of the pages' own sentences, items and rows."""
+        """Whether the answer consists of the pages' own sentences, items and rows."""
         return self.model == "extractive"
 
     @property
     def source_numbers(self) -> dict[int, int]:
-        """The numbers, from 1 in the order of the text, of the sources that it names, by their places; without text, of all."""
+        """The number of each source by its index, from 1 in the order of the text; without text, all sources are numbered."""
         return numbered_sources([sentence.sources for sentence in self.answer], len(self.sources))
 
 

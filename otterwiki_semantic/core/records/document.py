@@ -1,4 +1,4 @@
-"""A page as the index takes it in: parsed, then divided into chunks. Lines are 1-based, both ends included."""
+"""A page on its way into the index: parsed, then divided into chunks. Lines are 1-based and inclusive."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Line:
     text: str
     number: int
     begins_item: bool = False
-    """Whether an item of a list begins with it."""
+    """Whether a list item begins with this line."""
 
 
 class BlockKind(StrEnum):
-    """What a block is, which decides where it may be split: prose between sentences, all others between lines."""
+    """The kind of a block, which determines where to split it: prose between sentences, all others between lines."""
 
     PROSE = "prose"
     LIST = "list"
     TABLE = "table"
-    """Its first line is the header."""
+    """The first line is the header."""
     CODE = "code"
     LINES = "lines"
     """HTML, and front matter that cannot be read."""
@@ -61,7 +61,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as it was written: its target, unresolved, and its text."""
+    """A link as written: its target, unresolved, and its text."""
 
     url: str
     text: str
@@ -70,13 +70,13 @@ class Link:
 
 
 class Notation(StrEnum):
-    """How pages write links, tags and aliases."""
+    """The syntax of links, tags and aliases in pages."""
 
     WIKI = "wiki"
     NOTES = "notes"
-    """As Obsidian and Logseq do; ``[[Page|label]]``."""
+    """The syntax of Obsidian and Logseq; ``[[Page|label]]``."""
     DENDRON = "dendron"
-    """As notes; ``[[label|Page]]``."""
+    """As `NOTES`, but ``[[label|Page]]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Document:
 
 
 class UnitKind(StrEnum):
-    """What a unit is."""
+    """The kind of a unit."""
 
     HEADING = "heading"
     SENTENCE = "sentence"
     ITEM = "item"
-    """Of a list, with its marker; a nested item is a unit of its own."""
+    """A list item with its marker; a nested item is a separate unit."""
     HEADER = "header"
     """The header row of a table."""
     ROW = "row"
@@ -106,11 +106,11 @@ class Unit(NamedTuple):
     """The smallest part of a chunk that says something on its own."""
 
     start: int
-    """Where it begins in the chunk's text."""
+    """The start in the chunk's text."""
     end: int
-    """Where it ends in the chunk's text, exclusive."""
+    """The end in the chunk's text, exclusive."""
     section: int
-    """Which of the chunk's `sections` it belongs to."""
+    """The index of its section in the chunk's `sections`."""
     start_line: int
     end_line: int
     kind: UnitKind
@@ -134,17 +134,17 @@ class ChunkText:
     """A part of a page: what is embedded, searched and shown."""
 
     text: str
-    """All of it: ``[Title > Heading] body``."""
+    """The whole text: ``[Title > Heading] body``."""
     prefix_length: int
-    """Characters of `text` that are title and heading path."""
+    """Characters of `text` in the prefix of title and heading path."""
     overlap_length: int
     """Characters of `text` after the prefix that repeat an earlier chunk: its end, a header, or an announcement."""
     section: str
     """The heading of the section with most of the chunk's text."""
     section_path: tuple[str, ...]
-    """The headings from the outermost to that one."""
+    """The headings from the outermost to `section`."""
     headings: tuple[str, ...]
-    """All headings whose text is in the chunk: a short section is merged with the next one."""
+    """All headings with text in the chunk: a short section is merged with the next one."""
     anchor: str
     start_line: int
     end_line: int
@@ -152,25 +152,25 @@ class ChunkText:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(ChunkText):
-    """A chunk as the chunker makes it."""
+    """A chunk as the chunker creates it."""
 
     sections: tuple[ChunkSection, ...] = ()
-    """All sections whose text is in the chunk, in order."""
+    """All sections with text in the chunk, in order."""
     units: tuple[Unit, ...] = ()
     """The parts of the text after prefix and overlap, in order."""
 
 
 class Indexed(StrEnum):
-    """What the index has of a page; the values are those of `search` in its front matter."""
+    """How much of a page is indexed. Each value is a value of `search` in the page's front matter."""
 
     FULLY = "true"
     WORDS_ONLY = "words"
-    """Its words and names, but no vectors: no model gets its text."""
+    """Words and names, but no vectors: no model receives its text."""
     NOT = "false"
 
 
 class FileKind(StrEnum):
-    """What an attached file is."""
+    """The kind of an attached file."""
 
     PDF = "pdf"
     WORD = "word"
@@ -189,18 +189,18 @@ _PAGE_ANCHOR = re.compile(r"page=(\d{1,6})")
 
 
 def page_anchor(number: int) -> str:
-    """Return the anchor of a page of a file, from 1, which PDF viewers of browsers follow."""
+    """Return the anchor of a file's page, from 1, as supported by the PDF viewers of browsers."""
     return f"page={number}"
 
 
 def page_number(kind: str | None, anchor: str) -> int | None:
-    """Return the number of the page or slide that an anchor in an attached file leads to; None if there is none."""
+    """Return the page or slide number in an attached file's anchor; None if it has none."""
     match = _PAGE_ANCHOR.fullmatch(anchor) if kind else None
     return int(match[1]) if match else None
 
 
 def cited_title(title: str, kind: str | None, number: int | None) -> str:
-    """Return how a page or file is cited, such as ``Contract.pdf, page 4``."""
+    """Return the title to cite for a page or file, such as ``Contract.pdf, page 4``."""
     return f"{title}, {'slide' if kind == FileKind.SLIDES else 'page'} {number}" if number else title
 
 
@@ -218,13 +218,13 @@ class PageWords:
     """The words of a page as the keyword index stores them."""
 
     title: str
-    """Of its title, aliases and path."""
+    """Words of the title, aliases and path."""
     chunks: tuple[tuple[str, str], ...]
-    """Of each chunk's headings, and of its text."""
+    """Words of each chunk's headings, and of its text."""
     spelled: tuple[str, ...]
-    """Each word as it is spelled, in order: the page's part of the vocabulary."""
+    """Each word as spelled, in order: the page's part of the vocabulary."""
     names: tuple[tuple[str, int], ...]
-    """What it and its sections are called, each with the chunk that this leads to; -1 is the page."""
+    """Names of the page and its sections, each with the chunk it leads to; -1 is the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,37 +232,37 @@ class Page:
     """A page, ready to be indexed."""
 
     path: str
-    """Its file name without ``.md``."""
+    """The file name without ``.md``."""
     blob: str
-    """The id of its content in git."""
+    """The git id of the content."""
     title: str
     category: str | None
     tags: tuple[str, ...]
     word_count: int
     chunks: tuple[Chunk, ...]
     links_to: tuple[str, ...] = ()
-    """The pages it links to, each once, as `page_key` names them, whether they exist or not."""
+    """The distinct pages it links to, existing or not, as `page_key` names them."""
     last_change: LastChange | None = None
     aliases: tuple[str, ...] = ()
     """Other names, from the front matter."""
     answers: tuple[str, ...] = ()
-    """Questions that the page is to come first for, from the front matter."""
+    """Questions for which the page must come first, from the front matter."""
     language: str = ENGLISH
-    """The language whose stems its words are indexed by."""
+    """The language for stemming its words."""
     declared_language: str | None = None
-    """What the front matter says of the language."""
+    """The language in the front matter."""
     problem: str | None = None
-    """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
+    """Why the page is not indexed, or only in part; a sentence about the page."""
     indexed: Indexed = Indexed.FULLY
     words: PageWords | None = None
-    """None: not analysed yet."""
+    """None if not analysed yet."""
     kind: FileKind | None = None
-    """What kind of attached file it is, whose path then ends with its name; None for a page."""
+    """The kind of an attached file, whose path then ends with its name; None for a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk(ChunkText):
-    """A chunk as the catalog has it, with what it knows of its page: see `Page`."""
+    """A chunk in the catalog, with facts about its page: see `Page`."""
 
     name: str
     """The last part of the page's path."""
@@ -271,23 +271,23 @@ class StoredChunk(ChunkText):
     category: str | None
     tags: tuple[str, ...]
     chunk_index: int
-    """Which chunk of the page this is, from 0."""
+    """The index of the chunk in the page, from 0."""
     total_chunks: int
     page_word_count: int
     updated: str | None
-    """When a commit last changed the page, ISO 8601 in UTC."""
+    """The time of the last commit that changed the page, ISO 8601 in UTC."""
     places: bytes = b"\x92\x90\x90"
-    """Its sections and units, as `encode_places` returns them: most chunks that are read need neither."""
+    """Sections and units as returned by `encode_places`; decoded on demand, because most readers need neither."""
     kind: FileKind | None = None
 
     @property
     def sections(self) -> tuple[ChunkSection, ...]:
-        """All sections whose text is in the chunk, in order, decoded each time. Errors: `CatalogCorruptError`."""
+        """All sections with text in the chunk, in order; decoded on each access. Errors: `CatalogCorruptError`."""
         return _decode_places(self.places)[0]
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The parts of the text after prefix and overlap, in order, decoded each time. Errors: `CatalogCorruptError`."""
+        """The parts of the text after prefix and overlap, in order; decoded on each access. Errors: `CatalogCorruptError`."""
         return _decode_places(self.places)[1]
 
 
@@ -295,7 +295,7 @@ _PLACES = msgspec.msgpack.Decoder(tuple[tuple[ChunkSection, ...], tuple[Unit, ..
 
 
 def encode_places(sections: tuple[ChunkSection, ...], units: tuple[Unit, ...]) -> bytes:
-    """Return the sections and units of a chunk in MessagePack."""
+    """Encode the sections and units of a chunk in MessagePack."""
     return msgspec.msgpack.encode((sections, units))
 
 

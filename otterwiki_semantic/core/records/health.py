@@ -1,4 +1,4 @@
-"""The health of the wiki: what its readers stumble over, as far as the index shows it."""
+"""The health of the wiki: problems for readers that the index reveals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody might do something about it."""
+        """Whether the finding may still need attention."""
         return not self.is_dismissed and self.answered_by is None
 
 

@@ -1,4 +1,4 @@
-"""What administrators see of the index: its work, its searches, and a page as search has it."""
+"""The index as administrators see it: its work, its searches, and a page as search sees it."""
 
 from __future__ import annotations
 

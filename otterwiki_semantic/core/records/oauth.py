@@ -1,4 +1,4 @@
-"""What the MCP server and the wiki tell each other about connected programs (OAuth clients)."""
+"""Messages between the MCP server and the wiki about connected programs (OAuth clients)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as they are listed and read. Lines are 1-based, both ends included."""
+"""Pages in lists and as read. Lines are 1-based and inclusive."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class PageUrls(Struct, frozen=True):
     """The wiki's WIKILINK_STYLE: ``[[page|text]]`` instead of ``[[text|page]]``."""
 
     def shows(self, path: str, kind: str | None = None) -> bool:
-        """Whether the wiki can show a page, or an attached file of a kind, whose own name keeps its case."""
+        """Whether the wiki can show a page, or an attached file of a kind, whose name is case-sensitive."""
         shown = path.rpartition("/")[0] if kind else path
         return self.retains_case or shown == shown.lower()
 
     def of(self, path: str, anchor: str = "", kind: str | None = None) -> str | None:
-        """Return the address of a page, or of a heading in it; None if the wiki cannot show it.
+        """Return the address of a page or of a heading in it; None if the wiki cannot show it.
 
-        That of an attached file is the file itself; only a PDF has anchors, its pages.
+        The address of an attached file is the file itself; only PDF files have anchors, which are their pages.
         """
         if self.prefix is None or not self.shows(path, kind):
             return None
@@ -52,7 +52,7 @@ class PageUrls(Struct, frozen=True):
         return f"{self.prefix}{quote(path, safe=_SAFE_IN_PATH)}{fragment}"
 
     def link(self, path: str, text: str = "", kind: str | None = None) -> str | None:
-        """Return a link to a page in the wiki's syntax; None if the wiki cannot show the page, or names allow no link."""
+        """Return a link to a page in wiki syntax; None if the wiki cannot show the page, or its name cannot be linked."""
         text = " ".join(text.split()) or path
         if kind:
             return None if _NOT_IN_LINKS & {*text} else f"[{text}](/{quote(path, safe=_SAFE_IN_LINK)})"

@@ -1,4 +1,4 @@
-"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameter_parsing`."""
+"""Requests. Each field is a parameter, described by the string below it: see `core.parameter_parsing`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _QUERIES = {"read": _query_texts, "allowed": "it takes a text, or an object with
 
 
 def query_text(value: object, name: str = "q") -> str:
-    """Return a query; `ParameterError`, which calls it `name`, if it is not one."""
+    """Return a query. Errors: `ParameterError`, which refers to it as `name`, if it is invalid."""
     query: str = parse_value(QueryText, value, name)
     return query
 
@@ -211,17 +211,17 @@ class SearchOptions(Request, frozen=True):
 
     @property
     def wants_excerpts(self) -> bool:
-        """Whether results have excerpts."""
+        """Whether results include excerpts."""
         return self.highlight is not None or self.crop is not None
 
     @property
     def needs_best_sentence(self) -> bool:
-        """Whether the best sentences are shown, or excerpts are cut around them."""
+        """Whether best sentences are shown, or excerpts are centred on them."""
         return self.best_sentence or self.units > 0 or self.crop is not None
 
     @property
     def seconds_to_wait(self) -> float:
-        """How long to wait for the index; 0 not to wait."""
+        """Seconds to wait for the index; 0 not to wait."""
         return self.wait_seconds if self.wait else 0.0
 
 

@@ -1,6 +1,6 @@
 """Answers to searches.
 
-Lines are 1-based, both ends included; similarities and scores are rounded to six decimals.
+Lines are 1-based and inclusive; similarities and scores are rounded to six decimals.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 
     def at(self, unit: HitUnit) -> Hit:
-        """Return the result as one of its units has it: named after the unit's section, and with it as its `best_sentence`."""
+        """Return the result for one of its units: named after the unit's section, with the unit as its `best_sentence`."""
         number = page_number(self.kind, unit.anchor)
         return structs.replace(
             self,

@@ -1,4 +1,4 @@
-"""The state of the index: how fresh it is, how far a build has come, and what keeps it from working."""
+"""The state of the index: how current it is, the progress of builds, and problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress(Struct, frozen=True):
     """Pages that are found by their words at least."""
 
     def describe(self) -> str:
-        """Return it for people: ``all 1,200 pages by words, 37% by meaning, about 5 min 20 s left``."""
+        """Format the progress for people: ``all 1,200 pages by words, 37% by meaning, about 5 min 20 s left``."""
         words, pages = self.pages_by_words, self.pages_total
         of = f"all {pages:,}" if words >= pages else f"{words:,} of {pages:,}"
         share = self.chunks_done / self.chunks_total if self.chunks_total else 0.0
@@ -239,13 +239,13 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def contents(self) -> str:
-        """How many pages and attached files the index has, as one text."""
+        """The number of pages and attached files in the index, as text."""
         excluded = f" ({self.excluded_pages} excluded)" if self.excluded_pages else ""
         return f"{self.pages} pages{excluded}" + (f", {count(self.attachments, 'attached file')}" if self.attachments else "")
 
     @property
     def unread(self) -> str | None:
-        """What an extra would add to the index, as one text; None if nothing."""
+        """What an extra would add to the index, as text, or None."""
         if not self.unread_attachments:
             return None
         kinds = ", ".join(f"{number} {extension}" for extension, number in self.unread_attachments.items())

@@ -29,9 +29,9 @@ _BYTES_PER_TOKEN = 4
 class BundledModel:
     """The quantised sentence encoder in a model directory.
 
-    The directory's provenance is read at once, the model itself on first use. `threads` is the number of texts embedded at a
-    time for the index (default: the processors this process may use). Errors: `ModelError` if a file is missing or damaged, or
-    is not the one that the provenance names.
+    The directory's provenance is read immediately, the model itself on first use. `threads` is the number of texts to embed in
+    parallel for the index (default: the CPUs available to this process). Errors: `ModelError` if a file is missing or damaged,
+    or differs from the one in the provenance.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -51,20 +51,20 @@ class BundledModel:
 
     @property
     def fingerprint(self) -> str:
-        """The digests of model and tokenizer, and the context window: whatever changes them changes vectors."""
+        """The digests of model and tokenizer, and the context window: a change to any of them changes vectors."""
         files = self._provenance["files"]
         return f"{self.name}/{files[_MODEL]}/{files[_TOKENIZER]}/{self.window}"
 
     def prepare(self) -> None:
-        """Do nothing: the provenance says what the model is."""
+        """Do nothing: the provenance describes the model."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Texts longer than the context window are cut off; chunks are made to fit."""
+        """Truncate texts that exceed the context window; chunks are sized to fit."""
         vectors = self._background.map(lambda batch: [self._run(ids) for ids in batch], self._encode(texts), batch=1)
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:  # noqa: ARG002 - it is never slow
-        """Runs on the calling thread, at its priority."""
+        """Run on the calling thread, at its priority."""
         return np.array([self._run(ids) for ids in self._encode(texts)], dtype=np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -73,7 +73,7 @@ class BundledModel:
 
     @property
     def word_counter(self) -> WordTokenCounter:
-        """Counts the same tokens, in any process and much faster."""
+        """A counter of the same tokens, for any process and much faster."""
         return WordTokenCounter(self._directory / _TOKENIZER)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -119,9 +119,9 @@ def _verify(path: Path, expected: str) -> None:
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Return about how many tokens each text has for a model whose tokenizer is elsewhere; rarely too few.
+    """Estimate the tokens of each text for a model without a local tokenizer; rarely too low.
 
-    Of the bundled tokenizer's count and a quarter of the text's bytes it is the larger one.
+    The estimate is the bundled tokenizer's count or a quarter of the text's bytes, whichever is larger.
     """
     encodings = _tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
     sizes = [len(text.encode("utf-8", errors="replace")) for text in texts]
@@ -129,12 +129,12 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
 
 def estimating_counter() -> WordTokenCounter:
-    """Return what counts as `estimate_tokens` does, in any process and much faster."""
+    """Return a counter equal to `estimate_tokens`, for any process and much faster."""
     return WordTokenCounter(BUNDLED_MODEL / _TOKENIZER, _BYTES_PER_TOKEN)
 
 
 def is_common_word(word: str) -> bool:
-    """Return whether a word, in lower case, is one of the 30,000 most common English words and word parts."""
+    """Whether a lower-case word is one of the 30,000 most common English words and word parts."""
     return _tokenizer().token_to_id(word) is not None
 
 

@@ -1,4 +1,4 @@
-"""A model that runs in this process: opened on first use, every text read whole, nothing of it leaves the machine."""
+"""A model in this process: opened on first use, reads every text whole, and sends nothing to other machines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
 from otterwiki_semantic.embedding.vectors import embed_long_texts, unit_vectors
 
 _QUERY_SECONDS = 0.5
-"""How long a query waits for another thread to open the model."""
+"""The longest time that a query waits for another thread to open the model."""
 _PAUSE_SECONDS = 60.0
-"""How long queries fail at once after the model could not be opened."""
+"""How long queries fail immediately after the model could not be opened."""
 
 
 class Encoder(Protocol):
@@ -36,10 +36,10 @@ class Encoder(Protocol):
     device: str
     """See `Embedder.device`."""
     word_counter: WordTokenCounter | None
-    """Counts the same tokens in any process; None if only this one can."""
+    """A counter of the same tokens for any process; None if only this encoder can count them."""
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return what is put before each query, or each passage."""
+        """Return the prefix for each query, or for each passage."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -47,12 +47,12 @@ class Encoder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> Any:
-        """Return the vectors of texts, all of which fit into the context window; passages at low priority."""
+        """Return the vectors of texts that fit into the context window; passages run at low priority."""
         ...
 
 
 class LocalModel(ModelWithInfo):
-    """An `Embedder` whose model `open_encoder` opens."""
+    """An `Embedder` with a model that `open_encoder` opens."""
 
     asks_server = False
 
@@ -73,14 +73,14 @@ class LocalModel(ModelWithInfo):
         return self._opened().word_counter
 
     def prepare(self) -> None:
-        """Open the model; a different one changes the fingerprint."""
+        """Open the model; a different model changes the fingerprint."""
         self._opened()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         return self._embed(texts, is_query=False, interactive=False)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
-        """If interactive, fails soon while another thread opens the model, and at once after it could not be opened."""
+        """If interactive, fail soon while another thread opens the model, and immediately after opening has failed."""
         if interactive and self._encoder is None and self._cooldown.is_active:
             raise ModelUnreachableError(f"{self.name} could not be opened just now; it is tried again in a minute")
         return self._embed(texts, is_query=True, interactive=interactive)
@@ -111,7 +111,7 @@ class LocalModel(ModelWithInfo):
         return embed_long_texts(texts, fits, embed)
 
     def _opened(self, seconds: float = -1) -> Encoder:
-        """Return the opened model; waits up to `seconds` (-1: as long as it takes) while another thread opens it."""
+        """Return the opened model; wait up to `seconds` (-1: without limit) while another thread opens it."""
         if self._encoder is None:
             if not self._opening.acquire(timeout=seconds):
                 raise ModelUnreachableError(f"{self.name} is being opened; it answers as soon as that is done")
@@ -125,12 +125,12 @@ class LocalModel(ModelWithInfo):
         return self._encoder
 
     def _open(self) -> Encoder:
-        """Open the model and learn what it is. Errors: `ModelError` for whatever its library raises, which may hold the key."""
+        """Open the model and read its properties. Library errors become `ModelError`, because they may contain the key."""
         try:
             encoder = self._open_encoder(self._settings)
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - such as an OSError of a driver that does not fit
+        except Exception as error:  # noqa: BLE001 - such as an OSError of an incompatible driver
             reason = redact(f"{type(error).__name__}: {error}", (self._settings.model_key,))
             raise ModelError(
                 f"{self.name} cannot be opened ({reason}); install the packages that it needs again, in versions for this "

@@ -1,4 +1,4 @@
-"""The files of an exported encoder: which is which, and what they say about the model."""
+"""The files of an exported encoder: which file is which, and what they say about the model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from otterwiki_semantic.core.errors import ModelError
 _CONFIGURATION = ("1_Pooling/config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json")
 _NO_LIMIT = 1_000_000
 _OFFSET_MODELS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
-"""Models whose first two positions are reserved."""
+"""Models that reserve their first two positions."""
 Numbers = npt.NDArray[Any]
 
 
 class ModelDirectory:
-    """A directory with an ONNX graph, its tokenizer, and the configuration of sentence-transformers where it has one.
+    """A directory with an ONNX graph, its tokenizer, and the configuration for sentence-transformers if it has one.
 
-    Errors: `ModelError` if it is no directory, or has no graph or tokenizer.
+    Errors: `ModelError` if it is not a directory, or lacks a graph or tokenizer.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,7 +44,7 @@ class ModelDirectory:
             self._pooling.append(pooling["pooling_mode"])
 
     def window(self) -> int | None:
-        """Return the context window in tokens: the smallest that any of the files names, or None."""
+        """Return the context window in tokens: the smallest in any of the files, or None."""
         config = self._read("config.json")
         positions = config.get("max_position_embeddings")
         if type(positions) is int and config.get("model_type") in _OFFSET_MODELS:
@@ -57,7 +57,7 @@ class ModelDirectory:
         return min((number for number in found if type(number) is int and 0 < number < _NO_LIMIT), default=None)
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return what sentence-transformers would put before a query, or a passage."""
+        """Return the prefix that sentence-transformers would put before a query, or a passage."""
         config = self._read("config_sentence_transformers.json")
         prompts = config.get("prompts") or {}
         names = ("query",) if is_query else ("document", "passage", "corpus")
@@ -65,7 +65,7 @@ class ModelDirectory:
         return str(found[0]) if found else ""
 
     def pool(self, tokens: Numbers) -> Numbers:
-        """Return one vector for those of all tokens (tokens x dimension), as the model was trained: by default their mean."""
+        """Pool the vectors of all tokens (tokens x dimension) into one, as the model was trained; by default their mean."""
         methods = {
             "mean_tokens": lambda: tokens.mean(axis=0),
             "cls_token": lambda: tokens[0],
@@ -93,7 +93,7 @@ class ModelDirectory:
             )
 
     def files(self) -> Iterator[Path]:
-        """Yield the files that vectors depend on: the graph with its weights, the tokenizer, the configuration."""
+        """Yield the files that determine the vectors: the graph with its weights, the tokenizer, the configuration."""
         yield self.graph
         yield self.tokenizer
         yield from self.graph.parent.glob("*.onnx?data")
@@ -110,7 +110,7 @@ class ModelDirectory:
         return found[0]
 
     def _read(self, name: str) -> dict[str, Any]:
-        """Return the JSON object in a file, a list as its `list`; an empty one if there is no such file."""
+        """Return the JSON object in a file, with a list under the key `list`; empty if the file does not exist."""
         path = self.root / name
         try:
             content = json.loads(path.read_bytes())
@@ -122,7 +122,7 @@ class ModelDirectory:
 
 
 def files_digest(root: Path, files: Iterable[Path]) -> str:
-    """Return a digest of files: of their paths below `root`, and their contents. Errors: `ModelError`."""
+    """Return a digest of files: their paths below `root` and their contents. Errors: `ModelError`."""
     whole = hashlib.sha256()
     for path in sorted(files):
         try:

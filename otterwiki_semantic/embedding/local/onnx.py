@@ -1,7 +1,7 @@
-"""Any exported encoder: a directory with an ONNX graph and its tokenizer.json, as model hubs have them.
+"""Any exported encoder: a directory with an ONNX graph and its tokenizer.json, as on model hubs.
 
-The graph itself says what it takes and returns. Pooling, context window and prompts are read from the files that
-sentence-transformers keeps next to it, if there are any.
+The graph itself names its inputs and outputs. Pooling, context window and prompts are read from the files that
+sentence-transformers stores next to it, if there are any.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _OUTPUTS = (
     ("token_embeddings", 3),
     ("pooler_output", 2),
 )
-"""The usual outputs by preference, with their ranks: 2 for a vector of the whole text, 3 for those of its tokens."""
+"""Common outputs by preference, with their ranks: 2 for a vector of the whole text, 3 for vectors of its tokens."""
 _USUAL_WINDOWS = (512, 256, 128, 64)
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _GPU_BATCH = 32
-"""Passages that a GPU embeds at a time; a processor takes them one by one."""
+"""Batch size on a GPU; a CPU embeds passages one by one."""
 
 
 class OnnxEncoder:
-    """An `Encoder`; `batch` is the number of passages embedded at a time.
+    """An `Encoder`; `batch` is the number of passages to embed at a time.
 
     Errors: `ModelError` if a file is missing, the graph is of another kind, or the device cannot be used.
     """
@@ -54,7 +54,7 @@ class OnnxEncoder:
             self._check_pooling()
         self._background = BackgroundThreads(settings.threads or None)
         self._batch = batch or (1 if self.device == "cpu" else _GPU_BATCH)
-        if "attention_mask" not in self._inputs:  # the graph would take padding for text
+        if "attention_mask" not in self._inputs:  # the graph would treat padding as text
             self._batch = 1
         self.special_tokens = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.word_counter = word_counter_of(self._files.tokenizer)
@@ -63,7 +63,7 @@ class OnnxEncoder:
         self.digest = files_digest(self._files.root, self._files.files())
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return the configured prompt, else the one in the model's files."""
+        """Return the configured prompt, or else the prompt in the model's files."""
         configured = self._prompts[is_query]
         return self._files.prompt(is_query=is_query) if configured is None else configured
 
@@ -72,7 +72,7 @@ class OnnxEncoder:
         return [len(encoding.ids) for encoding in encodings]
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> list[Numbers]:
-        """Queries run on the calling thread, one by one; passages of similar length go together."""
+        """Run queries one by one on the calling thread, and passages in batches of similar length."""
         prompt = self.prompt(is_query=is_query)
         prompted = [prompt + text for text in texts]
         if is_query:
@@ -84,7 +84,7 @@ class OnnxEncoder:
         return self._infer([(encoding.ids, encoding.type_ids) for encoding in encodings])
 
     def _infer(self, texts: Sequence[tuple[list[int], list[int]]]) -> list[Numbers]:
-        """Return the vectors of texts, each given as ids and types of its tokens; shorter ones are padded."""
+        """Return the vectors of texts, given as token ids and types; shorter texts are padded."""
         sizes = [len(ids) for ids, _ in texts]
         longest = max(sizes)
         given = {
@@ -101,7 +101,7 @@ class OnnxEncoder:
         return [row if self._is_pooled else self._files.pool(row[:size]) for row, size in zip(output, sizes, strict=True)]
 
     def _probe_window(self) -> int:
-        """Return the largest of the usual context windows that the graph does not fail on. Errors: `ModelError`."""
+        """Return the largest common context window that the graph accepts. Errors: `ModelError`."""
         for size in _USUAL_WINDOWS:
             with suppress(ModelError):
                 self._infer([([1] * size, [0] * size)])
@@ -109,7 +109,7 @@ class OnnxEncoder:
         raise ModelError(f"the model in {self._files.root} fails on texts of {_USUAL_WINDOWS[-1]} tokens")
 
     def _check_pooling(self) -> None:
-        """Raise `ModelError` if the vectors of tokens cannot be pooled as the model was trained."""
+        """Raise `ModelError` if token vectors cannot be pooled as the model was trained."""
         self._files.check_modules()
         if not self._files.pools_prompt and (self.prompt(is_query=True) or self.prompt(is_query=False)):
             raise ModelError(f"{self._files.root} pools without its prompts, which only sentence-transformers: can do")
@@ -125,7 +125,7 @@ class OnnxEncoder:
         return found
 
     def _choose_output(self) -> tuple[str, bool]:
-        """Return the output to use, and whether it is one vector for the whole text."""
+        """Return the output to use, and whether it is a single vector for the whole text."""
         ranks = {output.name: len(output.shape or ()) for output in self._session.get_outputs()}
         others = sorted(((name, rank) for name, rank in ranks.items() if rank in {2, 3}), key=itemgetter(1))
         for name, rank in (*_OUTPUTS, *others):

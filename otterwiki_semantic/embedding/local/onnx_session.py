@@ -1,7 +1,7 @@
-"""Runs a graph with ONNX Runtime, on the processor or a GPU; on the processor one text at a time in each thread.
+"""Runs a graph with ONNX Runtime, on the CPU or a GPU. On the CPU, each thread runs one text at a time.
 
-A vector must not depend on the texts that are embedded with it: padding costs time, and dynamic quantisation scales activations
-by the largest value of the whole batch. On the machines measured this is also the fastest arrangement.
+A vector must not depend on the other texts of its batch: padding costs time, and dynamic quantisation scales activations by the
+largest value in the batch. On the machines measured, this arrangement is also the fastest.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ class OpenedGraph(NamedTuple):
 
     @property
     def device(self) -> str:
-        """What computes it: `cuda`, or `cpu`."""
+        """The device that runs the graph: `cuda` or `cpu`."""
         return "cuda" if _CUDA in self.session.get_providers() else "cpu"
 
 
 def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool, device: str = "cpu") -> OpenedGraph:
-    """Open a model's files; an optimised graph is run unchanged. For `device` see `Settings`. Errors: `ModelError`."""
+    """Open a model's files; an optimised graph runs unchanged. For `device` see `Settings`. Errors: `ModelError`."""
     import onnxruntime
     from tokenizers import Tokenizer
 
     providers = execution_providers(device, onnxruntime.get_available_providers())
-    if _CUDA in providers and hasattr(onnxruntime, "preload_dlls"):  # from 1.21 on: finds CUDA where pip installs it
+    if _CUDA in providers and hasattr(onnxruntime, "preload_dlls"):  # 1.21 and later: finds the CUDA that pip installs
         onnxruntime.preload_dlls()
     try:
         session = onnxruntime.InferenceSession(graph, session_options(is_optimised=is_optimised), providers=providers)
         opened = OpenedGraph(Tokenizer.from_file(str(tokenizer)), session)
     except Exception as error:  # both libraries raise bare exceptions
         raise ModelError(f"the model in {graph.parent} cannot be opened: {error}") from error
-    if device == "cuda" and opened.device != "cuda":  # the library falls back to the processor
+    if device == "cuda" and opened.device != "cuda":  # the library falls back to the CPU
         raise ModelError(
             "SEMANTIC_DEVICE is 'cuda', but ONNX Runtime cannot use the GPU: driver, CUDA or cuDNN are missing or of another "
             'version; install them, such as with: pip install "onnxruntime-gpu[cuda,cudnn]"; or set SEMANTIC_DEVICE=cpu'
@@ -62,20 +62,20 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool, device: str 
 
 
 def session_options(*, is_optimised: bool) -> SessionOptions:
-    """Return the options of a session: one thread for a text; an optimised graph is run unchanged."""
+    """Return the session options: one thread per text; an optimised graph runs unchanged."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised
-    options.enable_mem_pattern = False  # texts differ in length: buffers planned for one shape only pile up
-    if is_optimised:  # further fusions would make it slower
+    options.enable_mem_pattern = False  # texts differ in length: buffers planned for a single shape accumulate
+    if is_optimised:  # more fusions would slow it down
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return options
 
 
 def execution_providers(device: str, available: Sequence[str]) -> list[str]:
-    """Return the execution providers to use of those `available`, by preference. Errors: `ModelError` if there is none."""
+    """Return the execution providers to use from `available`, by preference. Errors: `ModelError` if there is none."""
     if device == "cuda" and _CUDA not in available:
         raise ModelError(
             f"SEMANTIC_DEVICE is 'cuda', but the installed ONNX Runtime has only {', '.join(available)}; replace it with: "
@@ -85,13 +85,16 @@ def execution_providers(device: str, available: Sequence[str]) -> list[str]:
 
 
 class BackgroundThreads:
-    """Threads of low priority, started on first use; by default one for each processor this process may use."""
+    """Low-priority threads, started on first use; by default one per CPU available to this process."""
 
     def __init__(self, threads: int | None) -> None:
         self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), "embedding", _lower_priority)
 
     def map(self, run: Callable[[list[T]], Sequence[R]], items: Sequence[T], batch: int) -> list[R]:
-        """Return the results of `run` for items, in their order: it gets up to `batch` of similar length, the longest first."""
+        """Return the results of `run` in the order of `items`.
+
+        Each call of `run` gets up to `batch` items of similar length; the longest run first.
+        """
         longest_first = sorted(range(len(items)), key=lambda index: -len(items[index]))
         batches = [longest_first[start : start + batch] for start in range(0, len(items), batch)]
         results = self._pool.map(lambda indexes: run([items[index] for index in indexes]), batches)
@@ -100,5 +103,5 @@ class BackgroundThreads:
 
 
 def _lower_priority() -> None:
-    """Lower the priority of the calling thread; Linux can do so for single threads."""
+    """Lower the priority of the calling thread; Linux supports this for single threads."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)

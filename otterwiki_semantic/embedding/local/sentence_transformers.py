@@ -1,4 +1,4 @@
-"""Models of sentence-transformers: from a model hub or a directory, on a processor or a GPU."""
+"""Models for sentence-transformers, from a model hub or a directory, on a CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _RESERVED = ("modules", "prompts", "model_card_data", "token", "use_auth_token", "similarity_fn_name", "default_prompt_name")
 _BATCH, _GPU_BATCH = 8, 32
-"""Texts embedded at a time on a processor and on a GPU; a query waits for one batch at most."""
+"""Batch sizes on a CPU and on a GPU; a query waits for one batch at most."""
 _NO_LIMIT = 1_000_000
 
 
 class SentenceTransformerEncoder:
-    """An `Encoder`. Queries and the index's texts take turns, as the library is not made for several threads."""
+    """An `Encoder`. Queries and passages take turns, because the library is not thread-safe."""
 
     word_counter: WordTokenCounter | None = None
 
@@ -49,7 +49,7 @@ class SentenceTransformerEncoder:
         self.dimension = len(self._encode_batch(["a text"], is_query=False)[0])
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return the configured prompt, else the model's own."""
+        """Return the configured prompt, or else the model's own."""
         configured = self._prompts[is_query]
         if configured is not None:
             return configured
@@ -58,13 +58,13 @@ class SentenceTransformerEncoder:
         return str(next((own[name] for name in (*names, self._model.default_prompt_name) if own.get(name)), ""))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """An estimate for the few models without a tokenizer of the usual kind."""
+        """Return token counts; estimates for the few models with an uncommon kind of tokenizer."""
         if self._tokenizer is None:
             return estimate_tokens(texts)
         return [len(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> list[Any]:
-        """Texts of similar length go together."""
+        """Embed texts of similar length together."""
         if is_query:
             return list(self._encode_batch(texts, is_query=True))
         return self._background.map(lambda batch: self._encode_batch(batch, is_query=False), texts, self._batch)
@@ -81,12 +81,12 @@ class SentenceTransformerEncoder:
         own = self._model.max_seq_length
         if not configured:
             return own if own and own < _NO_LIMIT else UNKNOWN_WINDOW
-        with suppress(AttributeError):  # a model that reads texts of any length
+        with suppress(AttributeError):  # a model without a length limit
             self._model.max_seq_length = configured
         return configured
 
     def _digest(self) -> str:
-        """Return a digest of the directory's files, or the commit of the hub."""
+        """Return a digest of the directory's files, or the hub's commit."""
         directory = Path(self._name)
         if directory.is_dir():
             return files_digest(directory, (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".md"))
@@ -123,7 +123,7 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
         torch.set_num_threads(settings.threads)
     try:
         return SentenceTransformer(name, token=settings.model_key, **options)
-    except Exception as error:  # noqa: BLE001 - the libraries below raise many kinds, which may hold the key
+    except Exception as error:  # noqa: BLE001 - the libraries below raise many kinds of errors, which may contain the key
         raise _not_loaded(name, error, settings.model_key) from None
 
 
@@ -148,7 +148,7 @@ def _is_of_connection(error: BaseException | None) -> bool:
 
 
 def _own_tokenizer(model: SentenceTransformer) -> Tokenizer | None:
-    """Return a copy of the model's tokenizer, which two threads cannot use at once; the copy neither truncates nor pads."""
+    """Return a copy of the model's tokenizer, which is not thread-safe; the copy neither truncates nor pads."""
     from tokenizers import Tokenizer
 
     backend = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)

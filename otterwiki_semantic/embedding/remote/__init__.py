@@ -1,1 +1,1 @@
-"""Models behind a server."""
+"""Models on a server."""

@@ -1,4 +1,4 @@
-"""Providers that are asked through ChromaDB's own embedding functions, each with its provider's client library."""
+"""Providers behind ChromaDB's own embedding functions, each with its provider's client library."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 _KEY = "SEMANTIC_MODEL_KEY"
 _KEY_LOCK = threading.Lock()
-"""Held while a key is in the environment: another model must not get it."""
+"""Held while a key is in the environment, so that no other model gets it."""
 _KEY_ATTRIBUTES = ("api_key", "_api_key")
 _NAMES_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _SHORTEST_SECRET = 8
 _NO_OPTIONS = frozenset({"self", "api_key", "api_key_env_var", "model", "model_name", "session", "kwargs"})
-"""Parameters of the functions' constructors that are not for SEMANTIC_MODEL_OPTIONS."""
+"""Constructor parameters that SEMANTIC_MODEL_OPTIONS must not set."""
 _PACKAGE = re.compile(r"`pip install ([\w.-]+)`")
 
 
 class ChromaFunctionProvider:
-    """An `EmbeddingProvider` of one of these functions, of which one embeds passages and another one queries."""
+    """An `EmbeddingProvider` for a ChromaDB function: one instance embeds passages, another one queries."""
 
     max_texts = 64
     max_tokens = 50_000
@@ -64,12 +64,12 @@ class ChromaFunctionProvider:
             return call_with_timeout(seconds, lambda: embed(function, list(texts)))
         except TimeoutError:
             raise ProviderTimeoutError(seconds) from None
-        except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
+        except Exception as error:  # noqa: BLE001 - each client library has its own errors, which may contain the key
             raise self._refusal(error, None if is_query else texts) from None
 
     @property
     def secrets(self) -> tuple[str | None, ...]:
-        """The configured key, and those that the functions and their client libraries may have found themselves."""
+        """The configured key, and the keys that the functions and their client libraries may have found themselves."""
         variables = [value for name, value in os.environ.items() if _NAMES_SECRET.search(name)]
         found = {self._settings.model_key, *(value for value in variables if len(value) >= _SHORTEST_SECRET)}
         for function in tuple(self._functions.values()):
@@ -102,18 +102,18 @@ class ChromaFunctionProvider:
         arguments = {**defaults, **options, **self._model_and_key(parameters)}
         try:
             with warnings.catch_warnings(), self._key_in_environment():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of keys that would be stored: nothing is stored here
+                warnings.simplefilter("ignore", DeprecationWarning)  # about keys that would be stored: nothing is stored here
                 function = constructor(**self._workarounds.arguments(arguments))
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
+        except Exception as error:  # noqa: BLE001 - each client library has its own errors, which may contain the key
             raise self._constructor_error(error) from None
         self._workarounds.patch(function)
         self._patch_client(function)
         return function
 
     def _model_and_key(self, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-        """Return the arguments for the model's name and the configured key, which precedes all others."""
+        """Return the arguments for the model's name and the configured key, which takes precedence over all others."""
         arguments: dict[str, Any] = {"model" if "model" in parameters else "model_name": self._model}
         key = self._settings.model_key
         if key and "api_key" in parameters:
@@ -124,7 +124,7 @@ class ChromaFunctionProvider:
 
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
-        """Put the key where some constructors read it; processes that start in the meantime inherit it."""
+        """Set the environment variable from which some constructors read the key; processes started meanwhile inherit it."""
         with _KEY_LOCK:
             before = os.environ.get(_KEY)
             if self._settings.model_key:
@@ -138,7 +138,7 @@ class ChromaFunctionProvider:
                     os.environ[_KEY] = before
 
     def _patch_client(self, function: Any) -> None:
-        """Make the function's HTTP client raise refusals, and send its requests to SEMANTIC_MODEL_URL."""
+        """Patch the function's HTTP client to raise refusals, and to send its requests to SEMANTIC_MODEL_URL."""
         import httpx
 
         session = getattr(function, "_session", None)
@@ -167,9 +167,9 @@ class ChromaFunctionProvider:
         return ModelError(f"{self._provider} cannot be used with these SEMANTIC_MODEL_OPTIONS: {text}")
 
     def _refusal(self, error: Exception, texts: Sequence[str] | None) -> ProviderError | ModelError:
-        """Return what a client library's error means, with the HTTP status if it or one of its causes has one.
+        """Convert a client library's error, with the HTTP status if the error or one of its causes has one.
 
-        The message repeats none of `texts`; if they are None, it has nothing of the error's own words.
+        The message repeats none of `texts`. If `texts` is None, it contains nothing from the error's own message.
         """
         import httpx
 
@@ -203,13 +203,13 @@ def _causes(error: BaseException) -> list[BaseException]:
 def _status(error: BaseException) -> int | None:
     places = (error, getattr(error, "response", None))
     found = [getattr(place, name, None) for place in places for name in ("status_code", "http_status", "code")]
-    if isinstance(places[1], dict):  # as boto3 has it
+    if isinstance(places[1], dict):  # the form in boto3
         found.append(places[1].get("ResponseMetadata", {}).get("HTTPStatusCode"))
     return next((number for number in found if type(number) is int and 400 <= number < 600), None)
 
 
 def _raise_for_status(response: httpx.Response) -> None:
-    """Raise an error for a status other than success, which the functions do not look at."""
+    """Raise an error for an HTTP status other than success, which the functions do not check."""
     if not response.is_success:
         response.read()
         response.raise_for_status()
@@ -224,26 +224,26 @@ def _is_connection_error(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Workarounds:
-    """What one function of ChromaDB 1.5 needs."""
+    """Workarounds for one function of ChromaDB 1.5."""
 
     defaults: Callable[[str, bool], dict[str, Any]] = lambda _model, _is_query: {}
-    """Options by model, and by whether queries are embedded."""
+    """Default options for a model, for queries or for passages."""
     embed_query: Callable[[Any, list[str]], Any] = lambda function, texts: function.embed_query(texts)
     """Embeds queries with the function."""
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-    """Turns all options, the model and the key into the constructor's arguments."""
+    """Converts all options, the model and the key to the constructor's arguments."""
     patch: Callable[[Any], None] = lambda _function: None
-    """Changes the function after it was constructed."""
+    """Patches the function after construction."""
     package: str | None = None
-    """The version of its client library that it works with."""
+    """The compatible version of its client library."""
     key_remedy: str = KEY_REMEDY
     """What to do if its credentials are refused."""
     more_options: frozenset[str] = frozenset()
-    """Options besides those of the constructor."""
+    """Options in addition to the constructor's."""
 
 
 def _with_session(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add a session of AWS, which takes its credentials from its own environment."""
+    """Add an AWS session, which takes its credentials from AWS's environment variables."""
     try:
         boto3 = import_module("boto3")
     except ImportError:
@@ -253,12 +253,12 @@ def _with_session(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _embed_query_with_cohere(function: Any, texts: list[str]) -> Any:
-    """Embed queries as such: the function itself embeds everything as a passage."""
+    """Embed queries as queries: the function itself embeds everything as passages."""
     return function.client.embed(texts=texts, model=function.model_name, input_type="search_query").embeddings
 
 
 def _patch_nomic(function: Any) -> None:
-    """The client answers a dictionary; the function expects an object of the kind that OpenAI's has."""
+    """Convert answers: the client returns a dictionary, but the function expects an object like OpenAI's."""
     text = function.embed.text
 
     def answer(**arguments: Any) -> Any:
@@ -269,7 +269,7 @@ def _patch_nomic(function: Any) -> None:
 
 
 _JINA_TASKS = {"task": "retrieval.passage", "query_config": {"task": "retrieval.query"}}
-"""The second generation of its models knows none."""
+"""For all models but the second generation, which has no tasks."""
 _NOMIC_TASKS = {"task_type": "search_document", "query_config": {"task_type": "search_query"}}
 
 WORKAROUNDS = {

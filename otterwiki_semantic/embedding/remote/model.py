@@ -1,4 +1,4 @@
-"""A model behind a server: identified once after each start, never sent more than it reads, never trusted unchecked."""
+"""A model on a server: identified once per start, sent no text longer than it reads, and checked in every answer."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ T = TypeVar("T")
 _INTERACTIVE = (INTERACTIVE, INTERACTIVE_BATCH)
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
 _PAUSE_SECONDS = 10.0
-"""How long queries fail at once after the server has failed."""
+"""How long queries fail immediately after the server has failed."""
 _IDENTIFIED_SECONDS = 3600.0
-"""How long the model is taken to be the same, unless the server was away: it may come back with a different one."""
+"""How long the model is assumed to be the same, unless the server was away: it may return with a different one."""
 _SAME = 0.995
-"""The cosine from which on two vectors of one text are taken to be of one model: rounding makes less difference."""
+"""The cosine from which two vectors of one text count as the same model's. Rounding makes less difference."""
 
 _PROBE_SIZES = (2048, 1024, 512, 256)
-"""Words of the texts that are tried, each of which is one token for most tokenizers."""
+"""Numbers of words in the probe texts. Each word is one token for most tokenizers."""
 _COMMON_SHARE = 0.75
-"""The share of a text's words that both texts begin with."""
+"""The share of words in the common beginning of both texts."""
 _SAME_COSINE = 0.9999
-"""The cosine from which on the model read the same of both texts: it cut off the end in which they differ."""
+"""The cosine from which the model has read the same of both texts: it cut off their different ends."""
 _COMMON_WORDS = ("river", "stone", "garden", "winter", "letter", "bridge", "market", "candle", "forest", "window", "harbour")
 _LAST_WORDS = (
     ("engine", "voltage", "switch", "cable", "motor", "sensor"),
@@ -62,20 +62,20 @@ _LAST_WORDS = (
 
 
 class _Request(NamedTuple):
-    """How a list of texts is embedded."""
+    """Parameters for embedding a list of texts."""
 
     prompt: str
-    """What is put before each text."""
+    """The prefix of each text."""
     policy: RetryPolicy
     deadline: float
-    """When all of it has to be done, in the time of `time.monotonic`."""
+    """When the whole request must be done, in the time of `time.monotonic`."""
     is_query: bool
     dimension: int | None
-    """The expected one; None if it is unknown."""
+    """The expected dimension, or None if it is unknown."""
 
 
 class RemoteModel(ModelWithInfo):
-    """An `Embedder` whose model is behind a server."""
+    """An `Embedder` for a model on a server."""
 
     asks_server = True
 
@@ -90,11 +90,11 @@ class RemoteModel(ModelWithInfo):
 
     @property
     def overhead(self) -> int:
-        """An estimate."""
+        """An estimate of the overhead in tokens."""
         return min(SPECIAL_TOKENS + self._prompt_tokens, self.window // 2)
 
     def prepare(self) -> None:
-        """Ask the server which model it has, unless it did lately; a different one changes the fingerprint."""
+        """Ask the server for its model, unless this was done recently; a different model changes the fingerprint."""
         with self._identifying:
             if not self._identified.is_active:
                 self._learn(self._identify())
@@ -104,7 +104,7 @@ class RemoteModel(ModelWithInfo):
         return self._embed_patiently(texts, is_query=False)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
-        """If interactive, fails at once for some seconds after the server has failed, and while its model is unknown."""
+        """If interactive, fail immediately for some seconds after a server failure, and while the model is unknown."""
         if not interactive:
             return self._embed_patiently(texts, is_query=True)
         if self._cooldown.is_active:
@@ -116,16 +116,16 @@ class RemoteModel(ModelWithInfo):
         return self._embed(texts, self._request(INTERACTIVE if len(texts) == 1 else INTERACTIVE_BATCH, is_query=True))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """An estimate: the model's own tokenizer is on the server."""
+        """Return estimates: the model's own tokenizer is on the server."""
         return estimate_tokens(texts)
 
     @property
     def word_counter(self) -> WordTokenCounter:
-        """Counts the same tokens, in any process and much faster."""
+        """A counter of the same tokens, for any process and much faster."""
         return estimating_counter()
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        """An estimate."""
+        """Return estimates."""
         prompt = self._prompts[False]
         return [count + SPECIAL_TOKENS for count in estimate_tokens([prompt + text for text in texts])]
 
@@ -138,7 +138,7 @@ class RemoteModel(ModelWithInfo):
         return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
 
     def _embed_patiently(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
-        """Embed texts that nobody waits for. Errors: `ModelError` if the server has a different model now."""
+        """Embed texts in the background. Errors: `ModelError` if the server has a different model now."""
         if texts:
             before = self.fingerprint if self.dimension else None
             self.prepare()
@@ -170,7 +170,7 @@ class RemoteModel(ModelWithInfo):
         yield batch
 
     def _embed_batch(self, texts: Sequence[str], request: _Request) -> Matrix:
-        """Return the vectors of one request; of its halves if it is too large for the server."""
+        """Return the vectors of one request; split it in half if it is too large for the server."""
         try:
             vectors = self._vectors(texts, request)
         except ProviderError as refusal:
@@ -193,8 +193,8 @@ class RemoteModel(ModelWithInfo):
         return unit_vectors(self._call(embed, request, texts), len(texts), self._provider.place)
 
     def _other_dimension(self, found: int, request: _Request) -> ModelError:
-        """Forget what was known about the model: the server has a different one."""
-        if self._identifying.acquire(blocking=False):  # else the server is being asked
+        """Forget the known properties of the model: the server has a different one."""
+        if self._identifying.acquire(blocking=False):  # otherwise another thread is asking the server
             try:
                 if self.dimension != found:
                     self._learn(ModelInfo(found, 0, "", self._provider.place))
@@ -207,7 +207,7 @@ class RemoteModel(ModelWithInfo):
         )
 
     def _call(self, call: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
-        """Return the answer. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
+        """Return the answer of `call`. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
         try:
             answer = call_with_retries(call, request.policy, request.deadline)
         except ProviderError as refusal:
@@ -224,7 +224,7 @@ class RemoteModel(ModelWithInfo):
         return answer
 
     def _message(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
-        """Say why the server refused, in its own words only if they repeat no text; never for a query."""
+        """Explain a refusal, quoting the server only if it repeats no text, and never for a query."""
         reason = ""
         if not request.is_query and refusal.status not in {401, 403}:
             prompted = [request.prompt + text for text in texts] if request.prompt else []
@@ -253,12 +253,12 @@ class RemoteModel(ModelWithInfo):
 
 
 def _may_be_of_one_text(refusal: ProviderError, request: _Request) -> bool:
-    """Whether a server may have failed because of one text in a batch: Ollama does if a model gives it no number."""
+    """Whether one text of a batch may have caused the failure: Ollama fails if a model returns NaN for one."""
     return request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
 
 
 def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> bool:
-    """Whether a model is the known one: by its digest, or else by its vector of the sample."""
+    """Whether a model is the known one, by its digest or else by its vector of the sample."""
     if len(sample) != info.dimension:
         return False
     if description.digest:
@@ -267,7 +267,7 @@ def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> 
 
 
 def find_window(embed: Callable[[Sequence[str]], Matrix | None]) -> int:
-    """Return how many tokens the model reads at least; `embed` returns None for texts that are refused as too long."""
+    """Return a lower bound of the model's context window; `embed` returns None for texts refused as too long."""
     for words in _PROBE_SIZES:
         vectors = embed(_pair(words))
         if vectors is not None and float(np.dot(*vectors)) <= _SAME_COSINE:

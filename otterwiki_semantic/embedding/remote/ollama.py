@@ -1,4 +1,4 @@
-"""Models of an Ollama server."""
+"""Models on an Ollama server."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _RESERVED = ("input", "model", "truncate")
 
 
 class OllamaProvider:
-    """An `EmbeddingProvider` of Ollama's own protocol, which reports a model's context window and digest."""
+    """An `EmbeddingProvider` for Ollama's own protocol, which reports a model's context window and digest."""
 
     max_texts = 64
-    """Few, since the server may be slow."""
+    """Small, because the server may be slow."""
     max_tokens = 50_000
 
     def __init__(self, settings: Settings) -> None:
@@ -66,7 +66,7 @@ class OllamaProvider:
         return "searches answer by words until it does; start it with `ollama serve`, or correct SEMANTIC_MODEL_URL"
 
     def _window(self, shown: Any) -> int | None:
-        """Return the smallest of the model's own context window and those that it is run with."""
+        """Return the smallest of the model's context window and the windows configured for running it."""
         shown = shown if isinstance(shown, dict) else {}
         info = shown.get("model_info")
         found = [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
@@ -85,10 +85,10 @@ class OllamaProvider:
 
 
 def host_url(host: str) -> str:
-    """Return the URL that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty.
+    """Return the URL for a value of OLLAMA_HOST, read as by Ollama's own programs; this machine's if it is empty.
 
-    Errors: `ModelError` if it holds a user name or a password.
+    Errors: `ModelError` if it contains a user name or a password.
     """
-    if "@" in host:  # the value is not repeated
+    if "@" in host:  # the message does not repeat the value
         raise ModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_MODEL_KEY instead")
     return ollama_url(host)

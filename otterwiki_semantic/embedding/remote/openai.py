@@ -1,4 +1,4 @@
-"""Servers of the OpenAI embeddings protocol: OpenAI, vLLM, Text Embeddings Inference, LM Studio, llama.cpp and many more."""
+"""Servers with the OpenAI embeddings protocol: OpenAI, vLLM, Text Embeddings Inference, LM Studio, llama.cpp and many more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESERVED = ("input", "model", "encoding_format")
 
 
 class OpenAIProvider:
-    """An `EmbeddingProvider` of this protocol."""
+    """An `EmbeddingProvider` for this protocol."""
 
     max_texts = 2048
     max_tokens = 200_000
@@ -39,7 +39,7 @@ class OpenAIProvider:
         return model_client(self.place, self._key)
 
     def describe(self, seconds: float) -> ModelDescription:
-        """Return the context window, if the server reports it in one of the usual ways; few do."""
+        """Return the context window, if the server reports it in one of the common ways; few do."""
         return ModelDescription(window=next(filter(None, map(_window, self._descriptions(seconds))), None))
 
     def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:  # noqa: ARG002 - the protocol has no such distinction
@@ -50,18 +50,18 @@ class OpenAIProvider:
     def remedy(self, status: int | None) -> str:
         if status in {401, 403}:
             return KEY_REMEDY
-        if status == 404 or (status is not None and status < 400):  # a server, but not of this protocol
+        if status == 404 or (status is not None and status < 400):  # a server, but with another protocol
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_URL, which for most servers ends in /v1"
         if status is not None and 400 <= status < 500 and status != 429:
             return "correct SEMANTIC_MODEL, SEMANTIC_MODEL_OPTIONS or SEMANTIC_MODEL_URL"
         return "searches answer by words until it does; make sure that it runs, or correct SEMANTIC_MODEL_URL"
 
     def _descriptions(self, seconds: float) -> Iterator[Any]:
-        """Yield what the server says about the model in one place after another; its refusals mean nothing."""
+        """Yield the server's descriptions of the model from each possible place, ignoring refusals."""
         seconds = min(seconds, _METADATA_SECONDS)
         with suppress(ProviderError, ModelError):
             yield self._client.send(f"/models/{quote(self._model, safe='/')}", seconds).answer()
-        with suppress(ProviderError, ModelError):  # Text Embeddings Inference: it has one model only
+        with suppress(ProviderError, ModelError):  # Text Embeddings Inference, which serves a single model
             yield model_client(self.place.removesuffix("/v1"), self._key).send("/info", seconds).answer()
 
 
@@ -71,7 +71,7 @@ def _window(answer: Any) -> int | None:
 
 
 def _in_order(answer: Any, place: str) -> list[Any]:
-    """Return the vectors of an answer in the order of the texts, by their index if they have one."""
+    """Return the vectors in the order of the texts, sorted by index if the answer has one."""
     items = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) and "embedding" in item for item in items):
         raise ModelError(f'{place} answered no {{"data": [{{"embedding": …}}, …]}}: is it a server of OpenAI\'s protocol?')

@@ -1,4 +1,4 @@
-"""What a provider of embeddings has to offer, and what its refusals mean."""
+"""The interface of embedding providers, and the meaning of their refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOO_MANY = re.compile(
 
 
 class ModelDescription(NamedTuple):
-    """What a server says about its model; None where it says nothing."""
+    """What a server reports about its model; None for unknown properties."""
 
     window: int | None = None
     """The context window in tokens."""
@@ -31,25 +31,25 @@ class ModelDescription(NamedTuple):
 
 
 class EmbeddingProvider(Protocol):
-    """One kind of server. Each method makes one request, within `seconds`. Errors: `ProviderError`, `ModelError`."""
+    """One kind of server. Each method sends one request, within `seconds`. Errors: `ProviderError`, `ModelError`."""
 
     max_texts: int
-    """Texts in one request."""
+    """Maximum number of texts per request."""
     max_tokens: int
-    """Tokens in one request, by `estimate_tokens`."""
+    """Maximum number of tokens per request, by `estimate_tokens`."""
 
     @property
     def place(self) -> str:
-        """Where it is, as shown to people."""
+        """The location of the model, for people."""
         ...
 
     @property
     def secrets(self) -> tuple[str | None, ...]:
-        """Texts that no message may contain."""
+        """Texts that must not appear in messages."""
         ...
 
     def describe(self, seconds: float) -> ModelDescription:
-        """Return what the server says about the model."""
+        """Return what the server reports about the model."""
         ...
 
     def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
@@ -57,13 +57,13 @@ class EmbeddingProvider(Protocol):
         ...
 
     def remedy(self, status: int | None) -> str:
-        """Return what a person can do about a refusal with this HTTP status (None: no answer)."""
+        """Return the remedy for a refusal with this HTTP status (None: no answer)."""
         ...
 
 
 def model_client(url: str, key: str | None) -> JsonClient:
-    """Return a client of the model server at `url`. Errors: `ModelError` for a key that cannot be sent."""
-    if key and not re.fullmatch(r"[!-~]+", key):  # the client's own error would show it
+    """Return a client for the model server at `url`. Errors: `ModelError` for a key that cannot be sent."""
+    if key and not re.fullmatch(r"[!-~]+", key):  # the client's own error would reveal it
         raise ModelError("SEMANTIC_MODEL_KEY has characters that no key has, such as a space or a line break")
     return JsonClient(url, key)
 

@@ -26,33 +26,33 @@ _LONGEST_PAUSE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patiently a server is asked; times in seconds."""
+    """Limits for retries; times in seconds."""
 
     timeout: float
     """For one answer."""
     retries: int
     first_pause: float = 0
-    """Before the first retry at most; twice as long before each further one, and less by chance."""
+    """The longest pause before the first retry. The limit doubles with each further retry; each pause is randomised."""
     total: float = math.inf
     """For all attempts and the pauses between them."""
 
     def deadline(self) -> float:
-        """Return the moment at which a request that begins now has to be done, in the time of `time.monotonic`."""
+        """Return the deadline of a request that starts now, in the time of `time.monotonic`."""
         return time.monotonic() + self.total
 
 
 INDEXING = RetryPolicy(timeout=60, retries=3, first_pause=1)
 IDENTIFICATION = RetryPolicy(timeout=30, retries=0)
-"""HEAD is not followed meanwhile, and the server is asked again soon; a model may have to be loaded."""
+"""Syncing waits meanwhile, and the server is asked again soon; a model may have to be loaded."""
 WINDOW_PROBE = RetryPolicy(timeout=60, retries=0)
-"""Happens once, with the longest texts of all."""
+"""A single probe, with the longest texts of all."""
 INTERACTIVE = RetryPolicy(timeout=2.4, retries=1, first_pause=0.1, total=5)
 INTERACTIVE_BATCH = replace(INTERACTIVE, timeout=4.8)
-"""Of several queries, which a slow server embeds one after the other."""
+"""For several queries, which a slow server embeds one after the other."""
 
 
 def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline: float) -> T:
-    """Return what `call` returns, given the seconds it may take. Errors: the last `ProviderError`, and any other at once."""
+    """Return the result of `call`, given the seconds it may take. Raises the last `ProviderError`, and other errors at once."""
 
     def attempt() -> T:
         left = deadline - time.monotonic()
@@ -70,7 +70,7 @@ def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline:
 
 
 def _pause(policy: RetryPolicy) -> Callable[[RetryCallState], float]:
-    """Pause as long as the server asks for, or else for a random and growing time."""
+    """Pause for as long as the server requests, or else for a random and growing time."""
     growing = wait_random_exponential(multiplier=policy.first_pause, max=_LONGEST_PAUSE)
 
     def pause(state: RetryCallState) -> float:

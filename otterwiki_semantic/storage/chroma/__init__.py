@@ -1,1 +1,1 @@
-"""Vectors in ChromaDB: embedded or on a server, as a mirror of the catalog."""
+"""A mirror of the catalog's vectors in ChromaDB, embedded or on a server."""

@@ -1,4 +1,4 @@
-"""The connection to a ChromaDB server: its address, its client, and what its failures mean."""
+"""The connection to a ChromaDB server: its address, its client and the meaning of its failures."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ChromaServer:
-    """A database of a ChromaDB server, and the credentials for it."""
+    """A database on a ChromaDB server, and the credentials for it."""
 
     url: str
     token: str | None = field(default=None, repr=False)
     tenant: str = DEFAULT_TENANT
     database: str = DEFAULT_DATABASE
     ca: Path | None = None
-    """A file with the trusted certificates; None for those of the system."""
+    """A file with the trusted certificates; None uses the system's."""
     answer_seconds: float = 5.0
-    """How long the next byte of an answer may take."""
+    """The longest wait for the next byte of an answer."""
 
     @property
     def place(self) -> str:
-        """Identifies the database among all databases of all servers."""
+        """A name of the database that is unique among all databases of all servers."""
         return f"{self.url}/{self.tenant}/{self.database}"
 
     def connect(self) -> FastAPI:
-        """Return a client without a request to the server; `chromadb.HttpClient` would send one, and wait forever."""
+        """Return a client without contacting the server. `chromadb.HttpClient` would send a request and wait indefinitely."""
         import httpx
         from chromadb.api.fastapi import FastAPI
         from chromadb.config import Settings, System
@@ -53,7 +53,7 @@ class ChromaServer:
             anonymized_telemetry=False,
             chroma_otel_collection_endpoint="",
             chroma_server_host=self.url,
-            chroma_server_http_port=0,  # required, but unused with a full URL
+            chroma_server_http_port=0,  # required, but ignored with a full URL
         )
         api = FastAPI(System(settings))
         api._session.close()
@@ -68,7 +68,7 @@ class ChromaServer:
         return api
 
     def _credentials(self) -> dict[str, str]:
-        """Return the headers with the token: one for proxies, one for Chroma Cloud."""
+        """Return the headers with the token: one for proxies and one for Chroma Cloud."""
         return {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
 
     def _ssl_context(self) -> ssl.SSLContext:
@@ -85,7 +85,7 @@ class ChromaServer:
         return context
 
     def _check_response(self, response: httpx.Response) -> None:
-        """Raise for denied access, and for responses that ChromaDB never sends, such as the error page of a proxy."""
+        """Raise for denied access, and for responses that ChromaDB never sends, such as a proxy's error page."""
         import httpx
 
         if response.status_code == httpx.codes.UNAUTHORIZED:
@@ -101,9 +101,9 @@ class ChromaServer:
             raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
 
     def make_database(self, api: FastAPI) -> bool:
-        """Create the database and its tenant if they do not exist; returns whether they did not.
+        """Create the database and its tenant if they do not exist; return whether they were created.
 
-        `VectorStoreRefusedError` if they cannot be created. Transport errors are not caught.
+        Errors: `VectorStoreRefusedError` if they cannot be created. Transport errors are not caught.
         """
         import httpx
         from chromadb.errors import NotFoundError
@@ -117,7 +117,7 @@ class ChromaServer:
             except NotFoundError:
                 api.create_tenant(self.tenant)
             api.create_database(self.database, tenant=self.tenant)
-        except Exception as error:  # ChromaDB's client also raises bare ones
+        except Exception as error:  # ChromaDB's client also raises bare exceptions
             if isinstance(error, VectorStoreRefusedError | httpx.TransportError) or _is_rate_limit(error):
                 raise
             raise VectorStoreRefusedError(
@@ -128,7 +128,7 @@ class ChromaServer:
         return True
 
     def failure(self, action: str, error: BaseException) -> VectorStoreError:
-        """Return our error for one of ChromaDB's client."""
+        """Convert an error of ChromaDB's client into ours."""
         import httpx
         from chromadb.errors import ChromaError
 
@@ -151,7 +151,7 @@ class ChromaServer:
         )
 
     def _redact(self, error: BaseException) -> str:
-        """Return the message of an error on one line, shortened, and without the token, which a server may repeat."""
+        """Return an error's message on one line, shortened, and without the token, which a server may repeat."""
         return redact(str(error), (self.token,)) or type(error).__name__
 
 
@@ -162,7 +162,7 @@ def _is_rate_limit(error: BaseException) -> bool:
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error that caused another one, if any."""
+    """Return the TLS error that caused an error, if any."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error

@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedChromaStore(VectorStore):
-    """A persistent collection in a directory of its own, which no other process may have open while this one writes.
+    """A persistent collection in its own directory, which no other process may have open while this one writes.
 
-    `link` is the public place: a symbolic link to the directory of the published collection.
+    `link` is the public location: a symbolic link to the directory of the published collection.
     """
 
     def __init__(self, directory: Path, spec: CollectionSpec, link: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class EmbeddedChromaStore(VectorStore):
                 client.close()
 
     def manifest(self) -> str | None:
-        """Return a digest of the names, sizes and modification times of the files, which are synced to disk first."""
+        """Return a digest of the names, sizes and modification times of the files, after syncing them to disk."""
         digest = hashlib.sha256()
         for path in sorted(path for path in self.directory.rglob("*") if path.is_file()):
             with path.open("rb") as file:
@@ -77,7 +77,7 @@ class EmbeddedChromaStore(VectorStore):
     def destroy(self) -> None:
         try:
             self.close()
-        except VectorStoreError as error:  # a broken database may fail to close; its files are removed all the same
+        except VectorStoreError as error:  # a broken database may fail to close; remove its files anyway
             log.warning("ChromaDB did not close %s: %s", self.directory, error)
         shutil.rmtree(self.directory, ignore_errors=True)
 

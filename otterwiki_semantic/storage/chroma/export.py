@@ -1,4 +1,4 @@
-"""A copy of the collection in a directory of its own, for other programs."""
+"""Export the collection to its own directory, for use by other programs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BATCH = 100
 _ATTEMPTS, _PAUSE_SECONDS = 50, 0.2
 
 Progress = Callable[[int, int], None]
-"""Gets the number of records written, and of all."""
+"""Called with the number of records written and the total."""
 
 
 def export_collection(catalog_path: Path, directory: Path, name: str, progress: Progress | None = None) -> int:
     """Write one state of the index as a ChromaDB database with texts and metadata; return the number of records.
 
-    The catalog may be in use. Errors: `SemanticError` if the directory is not empty; those of the catalog and of ChromaDB;
-    nothing is left behind then.
+    The catalog may be in use. Errors: `SemanticError` if the directory is not empty, and the errors of the catalog and of
+    ChromaDB. Leaves nothing behind on an error.
     """
     if directory.exists() and any(directory.iterdir()):
         raise SemanticError(f"{directory} is not empty: name a new directory")
@@ -54,7 +54,7 @@ def export_collection(catalog_path: Path, directory: Path, name: str, progress: 
 
 
 def _wait_for_commit(catalog: Catalog) -> None:
-    """Wait until pages are not being changed, for a while."""
+    """Wait for a limited time until no pages are changing."""
     for _ in range(_ATTEMPTS):
         if catalog.commit is not None:
             return

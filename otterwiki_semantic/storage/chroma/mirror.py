@@ -1,4 +1,4 @@
-"""The mirror of a catalog's vectors in a vector store, and what happens when the store fails."""
+"""The mirror of a catalog's vectors in a vector store, and the handling of store failures."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from otterwiki_semantic.storage.vector_store import CollectionSpec, VectorStore
 T = TypeVar("T")
 
 _REST_SECONDS = 30.0
-"""How long a store is left alone that cannot be reached, or breaks again and again."""
+"""How long to leave a store alone that is unreachable or breaks repeatedly."""
 _SEARCHED_SECONDS = 2.0
 _UPSERTS, _UPSERTS_WHILE_SEARCHED = 100, 16
-"""Vectors of one write, which holds the interpreter, and so every search, for about a millisecond each.
+"""Vectors per write. A write blocks the interpreter, and so every search, for about 1 ms per vector.
 
-While somebody searches, writes are small, and pause for as long as they took.
+During searches, writes are small, and each is followed by a pause of the same duration.
 """
 _DELETES = 200
 _MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE = 300, 0.15
-"""Tombstones that a collection may have: this many, or this share of its vectors."""
+"""The most tombstones that a collection may have: this number, or this share of its vectors."""
 _MAX_CRASHES = 3
 _STEADY_SECONDS = 600.0
-"""A process that is killed after it had the store open for so long was not killed by its files."""
+"""A process that is killed after having the store open for this long was not killed by its files."""
 _PROBES, _PROBED_RESULTS = 16, 10
 _SAME = 1e-3
-"""Cosine distance below which two vectors are the same except for rounding."""
+"""Cosine distance below which two vectors are equal except for rounding."""
 
 _DIRECTORY, _SPEC, _WHOLE = "chroma", "chroma spec", "chroma whole"
-"""Facts in the catalog: the directory of the collection, what it was made to be, and when it was last whole."""
+"""Facts in the catalog: the collection's directory, its specification, and when it was last whole."""
 
 OpenStore = Callable[[Path, CollectionSpec], VectorStore]
-"""Returns the store for a directory; it is opened on first use."""
+"""Returns the store in a directory; the store opens on first use."""
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +68,15 @@ class MirrorState(Enum):
     UNVERIFIED = auto()
     """What the store holds is unknown."""
     FILLING = auto()
-    """The store was verified, and may lack vectors."""
+    """The store was verified but may lack vectors."""
     CURRENT = auto()
-    """The store holds every vector of the catalog: searches may use it."""
+    """The store holds every vector of the catalog, so searches may use it."""
     RESTING = auto()
     """The store failed and is left alone for a while."""
 
 
 class VectorMirror:
-    """The vectors of a catalog in a vector store, which is filled from the catalog's outbox.
+    """The vectors of a catalog in a vector store, filled from the catalog's outbox.
 
     ==========  =========  ==========================  =============  ============  ==========  =======================
     State       verify()   push()                      expect_more()  unreachable   broken      otherwise
@@ -87,9 +87,9 @@ class VectorMirror:
     RESTING                                                                                     after 30 s: UNVERIFIED
     ==========  =========  ==========================  =============  ============  ==========  =======================
 
-    A broken store is replaced by an empty one; if that happens twice within 30 s the new one also rests. A collection is
-    published, and the one before it removed, once it is whole: current, with all metadata, and without what was deleted. Safe
-    for several threads, of which one at a time pushes.
+    An empty store replaces a broken one. If a second one breaks within 30 s, its replacement rests. A collection is published,
+    and the previous one removed, once it is whole: current, with all metadata, and without deleted vectors. Safe for several
+    threads; one pushes at a time.
     """
 
     def __init__(
@@ -101,25 +101,25 @@ class VectorMirror:
         self._writing = threading.Lock()
         self._state = MirrorState.UNVERIFIED
         self.error: SemanticError | None = None
-        """Why the store is not used now; None if it is, or will be in a moment."""
+        """Why the store is not used now, or None if it is used or will be in a moment."""
         self.publication_error: SemanticError | None = None
-        """Why the collection does not have its public name; None if it has, or will."""
+        """Why the collection lacks its public name, or None if it has the name or will get it."""
         self._count: int | None = None
         self._whole_at: tuple[str | None] | None = None
-        """The commit that the store was whole at, since it was last written to."""
+        """The commit at which the store was whole, or None if it was written to since."""
         self._seal = _Seal(catalog)
         self._rest = Cooldown(_REST_SECONDS)
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
         self._verified_lately = Cooldown(_STEADY_SECONDS)
         self.store = self._places.open()
-        """The store of the moment; a broken one is replaced."""
+        """The current store; replaced if it breaks."""
         if catalog.is_current and not self._places.is_of_spec:
             self.start_collection()
 
     @property
     def state(self) -> MirrorState:
-        """The state now."""
+        """The current state."""
         if self._state is MirrorState.RESTING and not self._rest.is_active:
             self._state = MirrorState.UNVERIFIED
         return self._state
@@ -147,23 +147,23 @@ class VectorMirror:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the store holds exactly what the catalog has."""
+        """Whether the store holds exactly the contents of the catalog."""
         return self.is_current and self._whole_at == (self._catalog.commit,)
 
     @property
     def retry_in(self) -> float:
-        """Seconds for which the store is left alone; 0 if it may be used."""
+        """Seconds until the store may be used; 0 if it may be used now."""
         return self._rest.remaining if self.state is MirrorState.RESTING else 0.0
 
     def note_search(self) -> None:
-        """Let writes make way for searches for the next two seconds."""
+        """Give searches priority over writes for the next two seconds."""
         self._searched_lately.start()
 
     def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:
-        """Return the ids of the `count` nearest vectors with their distances; None if the store cannot be used now.
+        """Return the ids of the `count` nearest vectors with their distances, or None if the store cannot be used now.
 
-        `may_lack` also asks one that lacks vectors of the outbox. `VectorStoreError` if it is broken; pass it to
-        `handle_failure` outside of `Catalog.snapshot`.
+        `may_lack` also queries a store that lacks vectors of the outbox. Errors: `VectorStoreError` if the store is broken;
+        pass it to `handle_failure` outside `Catalog.snapshot`.
         """
         store = self.store
         if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
@@ -175,11 +175,11 @@ class VectorMirror:
             return None
 
     def verify(self) -> None:
-        """Compare the store with the catalog; differences are put into the outbox.
+        """Compare the store with the catalog, and add differences to the outbox.
 
-        `VectorStoreError` if the store must be replaced: its files were changed while no process had them open (a corrupt one
-        can crash the process that reads it), several processes in a row ended while they had them open, or it does not find
-        its own vectors.
+        Errors: `VectorStoreError` if the store must be replaced: its files changed while no process had them open (corrupt
+        files can crash the process that reads them), several processes in a row ended while they had the files open, or the
+        store does not find its own vectors.
         """
         if self.state is not MirrorState.UNVERIFIED:
             return
@@ -199,7 +199,7 @@ class VectorMirror:
     def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
         """Send the outbox to the store: upserts and updates for up to `seconds`, then deletes.
 
-        A failing store is handled, not raised. `check_stop` is called before every write, and may raise to end the work.
+        A failing store is handled, not raised. `check_stop` runs before every write, and may raise to end the work.
         """
         store, outbox, has_documents = self.store, self._catalog.outbox, self.store.spec.has_documents
         try:
@@ -225,7 +225,7 @@ class VectorMirror:
             )
             self._end_push()
         except VectorStoreError as error:
-            check_stop()  # a store that was closed also fails
+            check_stop()  # a closed store also fails
             self.handle_failure(store, error)
 
     @property
@@ -244,7 +244,7 @@ class VectorMirror:
         end: float,
         check_stop: Callable[[], None],
     ) -> None:
-        """Write to the store what is selected, part by part; while somebody searches, pause for as long as each part took."""
+        """Write the selected items to the store in parts; during searches, pause after each part for as long as it took."""
         while time.monotonic() < end and self._is_open and (items := select()):
             check_stop()
             start = time.monotonic()
@@ -271,7 +271,7 @@ class VectorMirror:
                     self._seal.forget_crashes()
 
     def _publish(self) -> None:
-        """Let others find the collection, which is whole, and say so in it."""
+        """Publish the collection, which is whole, and record that in its metadata."""
         commit = self._catalog.commit
         if commit is None:
             self._whole_at = (commit,)
@@ -292,15 +292,12 @@ class VectorMirror:
         self._whole_at = (commit,)
 
     def expect_more(self) -> None:
-        """Stop using the store for searches: the outbox is about to get more vectors."""
+        """Stop using the store for searches, because the outbox is about to get more vectors."""
         if self.state is MirrorState.CURRENT:
             self._state = MirrorState.FILLING
 
     def handle_failure(self, store: VectorStore, error: VectorStoreError) -> None:
-        """Continue without a store that failed: one that cannot be reached rests, a broken one is replaced by an empty one.
-
-        Errors: `CatalogCorruptError`.
-        """
+        """Continue without a failed store. An unreachable store rests; an empty one replaces a broken one."""
         self._telemetry.record_failure(Failure.VECTOR_STORE)
         if isinstance(error, VectorStoreUnreachableError):
             self._start_rest(error)
@@ -329,7 +326,7 @@ class VectorMirror:
         self._state = MirrorState.RESTING
 
     def start_collection(self) -> None:
-        """Start an empty collection, to be filled with all vectors; the one before stays for others until then."""
+        """Start an empty collection, to be filled with all vectors. The previous one stays public until then."""
         self._state = MirrorState.UNVERIFIED
         self._whole_at = self._count = None
         self._catalog.outbox.refill()
@@ -338,7 +335,7 @@ class VectorMirror:
         self.store = self._places.open_new()
 
     def compact(self) -> None:
-        """Refill a collection with many tombstones, in another place."""
+        """Refill a collection with many tombstones, in a new directory."""
         tombstones = self._catalog.outbox.tombstones
         limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
         if tombstones > limit and self.is_current:
@@ -348,7 +345,7 @@ class VectorMirror:
                 self.start_collection()
 
     def note_idle(self) -> None:
-        """Forget earlier crashes if the store is current: the last client used it and left, so its files crash nobody.
+        """Forget earlier crashes if the store is current: the last client used the store and left, so its files are safe.
 
         A process in a container may be killed before it can close the store, because the container's first process has ended.
         """
@@ -357,7 +354,7 @@ class VectorMirror:
                 self._seal.forget_crashes()
 
     def close(self) -> None:
-        """Close the store; failures are ignored."""
+        """Close the store, ignoring failures."""
         with self._writing, suppress(CatalogError, VectorStoreError):
             self.store.close()
             if self._is_open:
@@ -367,7 +364,7 @@ class VectorMirror:
 
 
 class _CollectionPlaces:
-    """The directories of a catalog's collections: each has a new one, and the catalog names the last."""
+    """The directories of a catalog's collections. Each collection gets a new one; the catalog names the last."""
 
     def __init__(self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore) -> None:
         self._catalog = catalog
@@ -378,30 +375,30 @@ class _CollectionPlaces:
 
     @property
     def is_of_spec(self) -> bool:
-        """Whether the last collection was made to be what is wanted now."""
+        """Whether the last collection has the specification that is wanted now."""
         return self._catalog.meta(_SPEC) == self._digest
 
     def open(self) -> VectorStore:
-        """Return the store of the last collection, or of the first one."""
+        """Return the store of the last collection, or create the first one."""
         name = self._catalog.meta(_DIRECTORY)
         return self._open_store(self._directory / name, self._spec) if name else self.open_new()
 
     def open_new(self) -> VectorStore:
-        """Return the store of a new collection, which the catalog names from now on."""
+        """Return the store of a new collection, and record its name in the catalog."""
         name = f"chroma-{uuid.uuid4().hex[:8]}"
         self._catalog.set_meta(_DIRECTORY, name)
         self._catalog.set_meta(_SPEC, self._digest)
         return self._open_store(self._directory / name, self._spec)
 
     def remove_others(self) -> None:
-        """Remove the directories of all collections but the last."""
+        """Remove the directories of all collections except the last."""
         for directory in self._directory.glob("chroma-*"):
             if directory.name != self._catalog.meta(_DIRECTORY):
                 shutil.rmtree(directory, ignore_errors=True)
 
 
 class _Seal:
-    """A digest of the store's files for as long as nothing writes to them, and the number of processes that crashed on them."""
+    """A digest of the store's files while nothing writes to them, and the number of processes that crashed on them."""
 
     _DIGEST, _CRASHES = "chroma files", "deaths"
 
@@ -410,7 +407,7 @@ class _Seal:
         self._is_closed = True
 
     def open(self, manifest: str, place: str) -> None:
-        """Compare the files with the seal, and break it; `VectorStoreError` if they must not be opened."""
+        """Compare the files with the seal, then break it. Errors: `VectorStoreError` if they must not be opened."""
         digest, crashes = self._catalog.meta(self._DIGEST), int(self._catalog.meta(self._CRASHES) or 0)
         if digest is not None and digest != manifest:
             raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")
@@ -426,12 +423,12 @@ class _Seal:
             self._is_closed = False
 
     def close(self, manifest: Callable[[], str | None]) -> None:
-        """Record the files, now that nothing writes to them."""
+        """Record the state of the files after the last write."""
         if not self._is_closed:
             self._catalog.set_meta(self._DIGEST, manifest())
             self._is_closed = True
 
     def forget_crashes(self) -> None:
-        """Record that the files crash nobody."""
+        """Record that the files are safe to open."""
         if self._catalog.meta(self._CRASHES) is not None:
             self._catalog.set_meta(self._CRASHES, None)

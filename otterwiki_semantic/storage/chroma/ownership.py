@@ -1,9 +1,9 @@
 """Collection ownership: detects a copied data directory that writes to the same collection of a ChromaDB server.
 
-Several wikis may share a server, and a data directory may be copied: a backup that is restored next to it, a cloned container.
-Each process writes a token into the metadata of the collections that it uses, and records it in a file. A collection whose
-token is not recorded has been used by a copy since: it is left alone, and a new one is created. The same records tell what a
-crash left behind from what others use.
+Several wikis may share a server, and a data directory may be copied: a backup is restored next to it, or a container is cloned.
+Each process writes a token into the metadata of the collections that it uses, and records the token in a file. A collection
+with an unrecorded token has been used by a copy since: it is left alone, and a new one is created. The records also distinguish
+the leftovers of a crash from the collections of others.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ log = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct):
-    """What is known of a collection."""
+    """The record of one collection."""
 
     inode: int
-    """The inode of the data directory that created it; a copy has another one."""
+    """The inode of the data directory that created the collection; a copy has another one."""
     marks: list[str]
-    """The tokens that it may have: the last one, and one that is just being written."""
+    """The tokens that the collection may have: the last one, and one that is being written."""
     created_as: str = ""
-    """The name that a published collection had before."""
+    """The name of a published collection before its publication."""
 
 
 _Records = dict[str, dict[str, _Record]]
-"""By place and name."""
+"""Records by place and name."""
 
 
 class CollectionOwnership:
-    """The collections that a data directory has created at one `place`, a database of a server; safe for several threads.
+    """The collections that a data directory has created at `place`, a database of a server; safe for several threads.
 
     Errors: `VectorStoreRefusedError` if the file with the records cannot be written.
     """
@@ -57,7 +57,7 @@ class CollectionOwnership:
         self._here = self._records.setdefault(place, {})
 
     def use(self, name: str) -> None:
-        """Record in memory that this process uses a collection, so that it is no stray."""
+        """Record in memory that this process uses a collection, so that it does not count as stray."""
         with self._changing:
             self._used.add(name)
 
@@ -67,7 +67,7 @@ class CollectionOwnership:
             self._used.discard(name)
 
     def claim(self, name: str) -> dict[str, str]:
-        """Record that this process is about to put its token on a collection; returns the metadata for it."""
+        """Record that this process is about to write its token to a collection; return the metadata with the token."""
         with self._changing:
             tokens = self._tokens(name)
             if self._token not in tokens:
@@ -75,47 +75,47 @@ class CollectionOwnership:
         return {_TOKEN_KEY: self._token}
 
     def confirm(self, name: str) -> None:
-        """Record that a collection has the token of this process."""
+        """Record that a collection has this process's token."""
         with self._changing:
             if self._tokens(name) != [self._token]:
                 self._record(name, [self._token])
 
     def publish(self, name: str, public: str) -> None:
-        """Record that a collection is about to get its public name; `forget` the other one when it has."""
+        """Record that a collection is about to get its public name. Call `forget` with the old name afterwards."""
         with self._changing:
             self._here[public] = _Record(self._inode(), self._tokens(name), name)
             self._write()
             self._used = self._used - {name} | {public}
 
     def is_published(self, name: str, public: str) -> bool:
-        """Whether a collection that was created with one name has got a public one."""
+        """Whether the collection created as `name` was published as `public`."""
         return public in self._here and self._here[public].created_as == name
 
     def forget(self, name: str) -> None:
-        """Record that a collection is gone, or owned by another data directory."""
+        """Record that a collection is gone, or belongs to another data directory."""
         with self._changing:
             if self._here.pop(name, None) is not None:
                 self._write()
 
     def knows(self, name: str) -> bool:
-        """Whether this data directory has created a collection with this name, and not forgotten it."""
+        """Whether this data directory has created a collection with this name and not forgotten it."""
         return name in self._here
 
     def holds(self, metadata: Mapping[str, Any] | None) -> bool:
-        """Whether a collection's metadata contain the token of this process."""
+        """Whether a collection's metadata contain this process's token."""
         return (metadata or {}).get(_TOKEN_KEY) == self._token
 
     def may_claim(self, name: str, metadata: Mapping[str, Any] | None) -> bool:
-        """Whether a collection's metadata contain a token of this data directory: nobody else has used it since.
+        """Whether a collection's metadata contain a token of this data directory, so nobody else has used it since.
 
-        A token that was written when the server had another address also counts.
+        Also accepts a token that was written when the server had another address.
         """
         with self._changing:
             tokens = {token for place in self._records.values() if name in place for token in place[name].marks}
         return (metadata or {}).get(_TOKEN_KEY) in tokens
 
     def strays(self) -> list[str]:
-        """Return the unused collections that this data directory has created, and not one that it is a copy of."""
+        """Return the unused collections that this data directory has created, not the directory that it is a copy of."""
         inode = self._inode()
         with self._changing:
             return sorted(name for name, record in self._here.items() if name not in self._used and record.inode == inode)

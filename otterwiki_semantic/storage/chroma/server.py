@@ -1,7 +1,7 @@
-"""A ChromaDB collection on a server, over HTTP with time limits.
+"""A ChromaDB collection on a server, over HTTP with timeouts.
 
-Others may use the server, even with a copy of this data directory. `CollectionOwnership` knows whose a collection is; it is
-checked when the collection is opened, every ten seconds after that, and before anything is deleted.
+The server may be shared, even with a copy of this data directory. `CollectionOwnership` records the owner of each collection.
+Ownership is checked when the collection is opened, every ten seconds after that, and before anything is deleted.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 _TRUSTED_SECONDS = 10.0
 """How long a collection that was ours is assumed to be ours."""
 _BAD_REQUEST = (400, 404)
-"""What ChromaDB answers if there is no such database, no index with such a configuration, or no such type of metadata."""
+"""ChromaDB's status for a missing database, an unsupported index configuration or an unsupported metadata type."""
 _CLOUD_LIMIT = 300
-"""The most that Chroma Cloud returns at once, unless its quota was raised."""
+"""The most records that Chroma Cloud returns at once, unless its quota was raised."""
 
 log = logging.getLogger(__name__)
 
 
 class ChromaServerStore(VectorStore):
-    """A collection in a database of a ChromaDB server; the constructor sends nothing to the server.
+    """A collection in a database of a ChromaDB server. The constructor sends no request.
 
-    Errors: `VectorStoreUnreachableError` if the server is down, slow, no ChromaDB, or denies access: the collection is
-    unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, and from the first
-    call that finds the collection gone, or owned by another wiki; the store is then of no further use.
+    Errors: `VectorStoreUnreachableError` if the server is down, slow, not ChromaDB, or denies access. The collection is
+    unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, or once the
+    collection is gone or owned by another wiki; the store cannot be used any more.
 
-    It is created with a name of its own, and gets the public one when it is published.
+    The collection is created under a temporary name, and renamed to the public one when it is published.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class ChromaServerStore(VectorStore):
         return self.spec.name if is_published else self._created_as
 
     def publish(self) -> None:
-        """Give the collection its public name; one of this data directory that has it is deleted.
+        """Rename the collection to its public name, and delete this data directory's previous collection of that name.
 
-        `VectorStoreRefusedError` if the collection with this name is not this wiki's.
+        Errors: `VectorStoreRefusedError` if another wiki owns the collection with this name.
         """
         from chromadb.errors import NotFoundError
 
@@ -93,7 +93,7 @@ class ChromaServerStore(VectorStore):
         self._write(super().update, vectors)
 
     def _write(self, write: Callable[[Sequence[StoredVector]], None], vectors: Sequence[StoredVector]) -> None:
-        """Write vectors with their metadata; a server that refuses it is given texts in place of lists."""
+        """Write vectors with their metadata; if the server refuses lists in metadata, send texts instead."""
         from chromadb.errors import ChromaError
 
         try:
@@ -114,7 +114,7 @@ class ChromaServerStore(VectorStore):
         super().delete(ids)
 
     def ids(self) -> set[str]:
-        """Return the ids of all vectors; a server that refuses large pages is asked for small ones."""
+        """Return the ids of all vectors; if the server refuses large pages, request small ones."""
         from httpx import TransportError
 
         try:
@@ -138,7 +138,7 @@ class ChromaServerStore(VectorStore):
             api._session.close()
 
     def destroy(self) -> None:
-        """Close the store and remove the collection if it is ours; without an answer it stays until `remove_strays`."""
+        """Close the store and remove the collection if it is ours. `remove_strays` does so later if the server is down."""
         self.close()
         if self._ownership.knows(self.name):
             self._remove([self.name])
@@ -150,7 +150,7 @@ class ChromaServerStore(VectorStore):
         return [name for name in strays if not self._ownership.knows(name)]
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Remove the collections that exist and that nobody else has used; failures are only logged."""
+        """Remove the existing collections that nobody else has used; failures are only logged."""
         from chromadb.errors import NotFoundError
 
         try:
@@ -171,7 +171,7 @@ class ChromaServerStore(VectorStore):
             if self._api is None:
                 self._api = self._server.connect()
             api, collection = self._api, self._opened
-        if collection is None:  # without the lock, so that threads wait for a slow server together and not in turn
+        if collection is None:  # without the lock, so that threads wait for a slow server in parallel
             from chromadb.api.models.Collection import Collection
 
             collection = self._opened = Collection(client=api, model=self._claim(api), embedding_function=None)
@@ -183,7 +183,7 @@ class ChromaServerStore(VectorStore):
         return collection
 
     def _claim(self, api: FastAPI) -> CollectionModel:
-        """Return the collection, created if it does not exist, with the token of this process."""
+        """Return the collection with this process's token, creating it if it does not exist."""
         metadata = self._own_metadata()
         model = self._get_or_create(api, metadata)
         if not self._ownership.may_claim(self.name, model.metadata):
@@ -195,7 +195,7 @@ class ChromaServerStore(VectorStore):
         return model
 
     def _get_or_create(self, api: FastAPI, metadata: dict[str, Any]) -> CollectionModel:
-        """Return the collection; a missing database is created, and a server without HNSW is asked for SPANN."""
+        """Return the collection. Create a missing database, and use SPANN if the server has no HNSW."""
         from chromadb.errors import ChromaError
 
         def create(configuration: CreateCollectionConfiguration) -> CollectionModel:
