@@ -1,4 +1,4 @@
-"""Scripts and styles as they are served: without comments and needless white space."""
+"""Scripts and styles as served: without comments and needless white space."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _COMMENT = re.compile(r"^\s*//.*$|(?<=[;,{}]) // .*$|/\*.*?\*/", re.MULTILINE)
 _BREAK = re.compile(r"(?<=[{;,(])\s*\n\s*|\s*\n\s*(?=[})])|(?<=\n)\s+|\A\s+")
 """Line breaks that end no statement, and indentation."""
 _SCRIPT_SPACE = re.compile(r'("(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)| *([=?:&|<>{}(),;]+) *')
-"""Texts, which are left alone, and spaces around signs."""
+"""String literals, which are unchanged, and spaces around operators."""
 _STYLE_SPACE = re.compile(r";?\s*(})\s*|\s*([{;,>])\s*|(?<=:)\s+")
 
 
 @cache
 def script(name: str) -> str | None:
-    """Return a script; None if there is none of this name."""
+    """Return a script, or None if there is none of this name."""
     if name not in {path.name for path in _STATIC.glob("*.js")}:
         return None
     return _SCRIPT_SPACE.sub(r"\1\2", _BREAK.sub("", _COMMENT.sub("", (_STATIC / name).read_text(encoding="utf-8"))))
