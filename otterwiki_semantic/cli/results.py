@@ -78,7 +78,7 @@ def _print_reasons(hit: Hit) -> None:
 
 
 def _marked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a text with private characters around ranges of it."""
+    """Return a text with private characters around its ranges."""
     parts, at = [], 0
     for start, end in ranges:
         parts += [text[at:start], _OPEN, text[start:end], _CLOSE]
