@@ -73,8 +73,8 @@ Run = dict[str, Any]
 """``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …], "asked": […]}``: the results of one ranking.
 
 A row has `degraded` if its answer was degraded. `asked` has an entry for each query, judged or not: its first ten `pages`,
-its latency `ms`, and whether a result was `relevant`. With questions there is also ``"questions": {"metrics", "by_kind",
-"rows": [{"query", "kind", …}, …]}``.
+its latency `ms`, and whether a result was `relevant`. With questions, a run also has
+``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …}, …]}``.
 """
 JUDGEMENTS = ("query", "kind", "page", "section", "answer")
 """Fields that a question's row copies from its entry in the query file."""

@@ -128,7 +128,7 @@ def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog
 def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
     """Return the candidates in the order of a reranker's scores, after exact name matches.
 
-    Each gets the score that belongs to its new rank, because a reranker's scores are not comparable. Candidates that may not
+    A candidate gets the score of its new rank, because a reranker's scores are not comparable. Candidates that may not
     be reranked keep their ranks.
     """
     if not scores:

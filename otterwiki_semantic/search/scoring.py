@@ -2,11 +2,11 @@
 
 Some queries are names: a passage has nearly all of their words. Others are questions, phrased in other words. A name is found
 best by the sum of its evidence in words, titles and headings. (BM25 approximates a sum of log odds: Robertson and Zaragoza,
-2009. The bundled model was trained so that a multiple of its cosine is a log odds, too.) For a question, that sum would
+2009. The bundled model was trained so that a multiple of its cosine does, too.) For a question, that sum would
 outweigh meaning, because it grows with every word, and single words mislead. Questions are scored by how much of the question
 the passage and its page cover, and by the similarity of the page as a whole.
 
-Each query is ranked by a mixture of both, weighted by the share of its words in the passage with most of them. Reciprocal
+Each query is ranked by a mixture of both, weighted by the share of its words in the passage that has most of them. Reciprocal
 rank fusion (Cormack, Clarke and Büttcher, 2009), available on request, uses ranks only and ignores the size of scores.
 
 The weights and the relevance threshold were fitted on judged wikis (`tools/fit_ranking.py`, `tools/fit_relevance.py`), and
@@ -182,8 +182,8 @@ def page_credits(pages: npt.NDArray[np.intp], scores: Floats) -> Floats:
 def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[Floats, Floats]:
     """Return each candidate's similarity, on the bundled model's scale, and BM25 score, with missing values filled in.
 
-    A chunk without a vector (NaN) gets the similarity of the nearest one, or it would not be found, reduced the worse its
-    words match: otherwise a single matching word would rank it first.
+    Without a similarity, a chunk that lacks a vector (NaN) would not be found. It gets the similarity of the nearest chunk,
+    reduced the worse its words match, because otherwise a single matching word would rank it first.
     """
     keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
     if np.isnan(near).all():

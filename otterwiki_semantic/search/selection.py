@@ -91,9 +91,9 @@ def mmr_order(
 ) -> list[int]:
     """Return the positions of up to `n` of the ranked chunks, by maximal marginal relevance.
 
-    The first one, or the first `pinned`, keep their positions; the order does not depend on `n`. Each next one maximises ``(1
-    - diversity) * score - diversity * similarity``, where scores are scaled to 0 to 1 and the similarity is to the nearest
-    chunk already chosen (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
+    The first chunk, or the first `pinned`, keep their positions; the order does not depend on `n`. The next chunk maximises
+    ``(1 - diversity) * score - diversity * similarity``, where scores are scaled to 0 to 1 and the similarity is to the
+    nearest chunk already chosen (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
     """
     if not scores:
         return []
