@@ -280,7 +280,7 @@ class _RunningAnswer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rest is no longer needed."""
+        """Whether it is finished or abandoned."""
         return self.is_done or time.monotonic() - self._fetched > _ABANDONED_SECONDS
 
     @property

@@ -129,7 +129,7 @@ class Rollbacks:
 class SwapWatch:
     """Compare the first 200 answers of a new index with the last 200 of its predecessor.
 
-    If 50 % more are degraded, the index is rolled back.
+    If the share of degraded answers is more than 50 % higher, the index is rolled back.
     """
 
     def __init__(self, manager: IndexManager, rollbacks: Rollbacks) -> None:

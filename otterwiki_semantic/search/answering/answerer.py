@@ -90,7 +90,7 @@ class Answerer:
             if NO_ANSWER in statement.text.upper():
                 return
             if says_nothing_found(statement.text):
-                continue  # contradicts a part of the question
+                continue  # about a part of the question
             yield CheckedStatement(statement, unsupported_reason(statement, sources, language, similarity))
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ _MAX_ITEMS = 20
 _FALL = 3.0
 """How far the score of a further unit may be below the lead's."""
 _BREVITY = 0.5
-"""How much the length of a further unit counts, relative to the lead's, because few words are left."""
+"""The penalty for the log-length of a further unit, which the lead does not have, because few words are left."""
 _PASSAGE_WEIGHT = 0.5
 """The weight of the passage's score in the score of a unit."""
 _NEAREST = 3

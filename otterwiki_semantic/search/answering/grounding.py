@@ -24,7 +24,7 @@ MIN_LIKENESS = 1.2
 MIN_SHARE = 0.6
 """The least share alone, without a model to compare them."""
 MAX_ADDED = 0.25
-"""The share of words missing from all sources above which one of them must resemble the word it replaces."""
+"""The share of words missing from the source above which one of them must resemble the word it replaces."""
 MIN_WORD_SIMILARITY = 0.38
 """The least similarity of such a word to a word of the nearest unit."""
 NO_SOURCE = "names no source"
@@ -135,7 +135,7 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
 
 
 def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], similarity: Similarity) -> str | None:
-    """Return a word missing from all sources, if there are many and none resembles the word it replaces."""
+    """Return a word missing from the source, if there are many and none resembles a word that it may replace."""
     known = frozenset[str]().union(*(unit.whole.words | unit.above_words for source, unit in units if source == number))
     added = _without(said, known)
     if len(added) < MAX_ADDED * max(len(said.whole.words), 1) or not instead or not added:

@@ -32,7 +32,7 @@ _NAMES, _HEADINGS, _PASSAGES, _PASSAGES_PER_PAGE = 7, 3, 6, 2
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
 _TELLING = 3
-"""Letters of content words in a question from which it may be a title."""
+"""Letters of content words below which a query is vague."""
 _NOTHING = "Nothing in this wiki seems to be about this."
 
 
@@ -80,7 +80,7 @@ def _names(query: str, filters: Filters) -> dict[str, Any]:
 
 
 def _is_vague(query: str) -> bool:
-    """Return whether a text has hardly any content words, like the beginning of a question, but also of all kinds of titles."""
+    """Return whether a text has hardly any content words, so that it may begin a question or any title."""
     languages = extension().settings.languages
     telling = [word for word in query.casefold().split() if not any(word in function_words(each) for each in languages)]
     return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
