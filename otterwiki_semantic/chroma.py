@@ -1,4 +1,4 @@
-"""For programs that open the wiki's ChromaDB collection; importing this registers its embedding function.
+"""Support for programs that open the wiki's ChromaDB collection; importing it registers the embedding function.
 
 See docs/chroma.md.
 """

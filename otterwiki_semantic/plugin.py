@@ -1,4 +1,4 @@
-"""The hooks of An Otter Wiki: register the routes at start, wake the index daemon after changes."""
+"""The hooks of An Otter Wiki: register the routes at start, notify the index daemon of changes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class SemanticSearchPlugin:
 
     @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and start the index daemon, unless a setting is bad: then every route says so.
+        """Register the routes and start the index daemon; with an invalid setting, every route reports it instead.
 
-        Runs first, because of equal routes the first one wins, and the earlier plugin may still be installed.
+        Runs first, because the first of two equal routes wins, and the earlier plugin may still be installed.
         """
         repository = Path(storage.path)
         try:
@@ -62,14 +62,14 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def page_saved(self) -> None:
-        """Wake the index of the wiki whose request this runs in; outside of one, of every wiki."""
+        """Notify the index of the current request's wiki, or of every wiki outside a request."""
         for app in (current_app,) if has_app_context() else tuple(self._apps):
             if (index := index_of(app)) is not None:
                 index.notify()
 
     page_deleted = page_renamed = page_saved
     repository_changed = page_saved
-    """Also comes after a push."""
+    """Also called after a push."""
 
     @hookimpl
     def info(self) -> tuple[str, str, str]:
@@ -83,17 +83,17 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def static_css(self) -> str:
-        """Return the stylesheet, which the wiki joins with those of other plugins."""
+        """Return the stylesheet, which the wiki merges with those of other plugins."""
         return static_files.stylesheet()
 
     @hookimpl
     def template_html_head_inject(self) -> str | None:
-        """Return the link to the description that lets browsers search the wiki."""
+        """Return the link to the OpenSearch description, for search from the browser."""
         return hooks.optional(hooks.search_link)
 
     @hookimpl
     def template_html_body_inject(self) -> str | None:
-        """Offer search by meaning at the end of every page, and links beside the editor."""
+        """Return the markup that offers search by meaning at the end of every page, and links beside the editor."""
         return hooks.optional(hooks.body_end)
 
     @hookimpl

@@ -1,4 +1,4 @@
-"""The command `ask`: an answer whose sentences name their sources."""
+"""The command `ask`: an answer whose sentences cite their sources."""
 
 from __future__ import annotations
 

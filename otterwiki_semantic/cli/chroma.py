@@ -1,4 +1,4 @@
-"""`chroma`: where the ChromaDB collection is, how to open it, and a copy of it."""
+"""`chroma`: the location of the ChromaDB collection, how to open it, and how to copy it."""
 
 from __future__ import annotations
 

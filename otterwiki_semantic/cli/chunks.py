@@ -1,4 +1,4 @@
-"""``otterwiki-semantic chunks``: show how pages are divided, and what embedding them would cost. Nothing is embedded."""
+"""``otterwiki-semantic chunks``: show how pages are chunked, and the cost of embedding them, without embedding."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def chunks_command(place: IndexPlace, pages: tuple[str, ...], price: float | Non
 
 
 def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price: float | None) -> _Report:
-    """Divide the named pages, or all if there are no names. Errors: `PageNotFoundError`, `PageExcludedError`."""
+    """Chunk the named pages, or all pages without names. Errors: `PageNotFoundError`, `PageExcludedError`."""
     repository = Repository.of(settings)
     head = repository.head()
     if head is None:
@@ -95,7 +95,7 @@ def _spelled(repository: Repository, head: str, name: str, blobs: dict[str, str]
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[Embedder]:
-    """Yield the model, opened if it runs here, as its tokenizer counts; nothing is noted in the index's directory."""
+    """Yield the model with its tokenizer; a local model is opened. Nothing is written to the index's directory."""
     embedder = open_embedder(settings)
     if embedder.asks_server:
         yield embedder
@@ -117,7 +117,7 @@ class _Report:
         self._tokens_to_embed = 0
 
     def add(self, page: Page) -> None:
-        """Add a page; one that its front matter excludes is only counted."""
+        """Add a page; a page excluded by its front matter is only counted."""
         if page.indexed is Indexed.NOT:
             self.excluded += 1
             return
@@ -161,7 +161,7 @@ class _Report:
         return None if self._price is None else self._tokens_to_embed * self._price / 1e6
 
     def to_text(self, *, with_rows: bool) -> str:
-        """Return the report for people; without rows only the totals."""
+        """Return the report for people; without rows, only the totals."""
         report = self.to_dict()
         totals = report["totals"]
         lines = []

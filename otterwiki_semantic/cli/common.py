@@ -1,4 +1,4 @@
-"""What commands share: the options that name an index, access to it, and waiting for it."""
+"""Shared by commands: the options that name an index, access to it, and waiting for it."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ DATA_DIR_HELP = "Directory of the index. [default: next to the repository; for a
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """The index that the options of a command name."""
+    """The index named by the options of a command."""
 
     repository: Path | None
-    """None: the wiki's."""
+    """None for the wiki's."""
     data_dir: Path | None
-    """None: the configured one, or next to the repository."""
+    """None for the configured one, or one next to the repository."""
     folder: Folder | None = None
-    """The folder that the repository follows, if it was made for one."""
+    """The folder that the repository mirrors, if it was created for one."""
 
     @classmethod
     def of(cls, repository: Path | None, folder: Path | None, data_dir: Path | None) -> IndexPlace:
-        """Return the index of a repository or of a folder, whose changes are committed first.
+        """Return the index of a repository, or of a folder, whose changes are committed first.
 
-        Errors: `RepositoryError` if the folder cannot be read; `click.UsageError` for both.
+        Raises `RepositoryError` if the folder cannot be read, `click.UsageError` if both are given.
         """
         if folder is None:
             return cls(repository, data_dir)
@@ -56,10 +56,10 @@ class IndexPlace:
         return cls(followed.directory, followed.data_dir, followed)
 
     def settings(self, model: str | None = None) -> Settings:
-        """Return the settings of the index, or of one with another embedding model.
+        """Return the settings of the index, optionally with another embedding model.
 
-        A subdirectory of a repository stands for the whole. Errors: `ConfigError`, and `RepositoryError` before anything is
-        created next to the repository.
+        A subdirectory of a repository is read as the whole repository. Raises `ConfigError`, and `RepositoryError` before
+        anything is created next to the repository.
         """
         config = wiki_config()
         settings = read_settings(config, repository=self.repository, data_dir=self.data_dir)
@@ -73,9 +73,9 @@ class IndexPlace:
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:
-        """Open the index: use the wiki's daemon if it runs, or start one that ends after this command.
+        """Open the index with the wiki's daemon, or with a new one that exits after this command.
 
-        Unless told not to, wait until the index of a folder equals it, or cannot.
+        With `waits`, wait until the index of a folder equals it, or cannot.
         """
         index = IndexClient(self.settings(), quiet=True)
         try:
@@ -88,7 +88,7 @@ class IndexPlace:
 
 
 def index_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of every command that uses an index, which gets them as `place` and `as_json`."""
+    """Add the options of every command that uses an index; the command receives them as `place` and `as_json`."""
 
     @wraps(command)
     def with_place(
@@ -112,7 +112,7 @@ def print_json(value: object, *, ensure_ascii: bool = False) -> None:
 
 
 def wait_for_reranker(index: IndexService) -> None:
-    """Wait until the reranker is loaded or has failed to: a daemon started by this command has only begun to load it."""
+    """Wait until the reranker is loaded or has failed: a daemon started by this command has only begun to load it."""
     while index.status().reranker_is_loading:
         time.sleep(_POLL_SECONDS)
 
@@ -135,12 +135,12 @@ def follow(
 
 
 def progress_bar(label: str, items: Iterable[Any] | None = None, length: int | None = None, *, hidden: bool = False) -> Any:
-    """Return a progress bar on standard error, which only a terminal shows."""
+    """Return a progress bar on standard error, shown only on a terminal."""
     return click.progressbar(items, length, label, file=sys.stderr, hidden=hidden or not sys.stderr.isatty())
 
 
 def indexed(index: IndexService) -> IndexStatus:
-    """Have the index brought to HEAD and wait for that. Errors: `IndexUnavailableError` for an error that is new."""
+    """Sync the index with HEAD and wait for it. Raises `IndexUnavailableError` for a new error."""
     index.notify()
     known_error = index.status().last_error
     return follow(index, "indexing", lambda status: equals_head(status, known_error), running)
@@ -154,21 +154,21 @@ def _bring_up(index: IndexService) -> None:
 
 
 def running(status: IndexStatus) -> Progress:
-    """Return the progress of what the index does: a rebuild, or a sync."""
+    """Return the progress of the current work: a rebuild, or a sync."""
     return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
-    """Whether the index equals HEAD, has the current settings and has filled ChromaDB, or a problem keeps it from that.
+    """Whether the index equals HEAD, has the current settings and has filled ChromaDB, or a problem prevents it.
 
-    Errors: `IndexUnavailableError` for an error other than the known one.
+    Raises `IndexUnavailableError` for an error other than the known one.
     """
     is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
     return is_at_head(status, known_error) and (is_filled or bool(status.problems))
 
 
 def is_at_head(status: IndexStatus, known_error: str | None = None) -> bool:
-    """Whether the index equals HEAD and has the current settings. Errors: as in `equals_head`."""
+    """Whether the index equals HEAD and has the current settings. Raises errors as `equals_head` does."""
     if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
     if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
@@ -177,7 +177,7 @@ def is_at_head(status: IndexStatus, known_error: str | None = None) -> bool:
 
 
 def wiki_config() -> Config:
-    """Read the wiki's settings file, which is Python code. Errors: `ConfigError`, whatever that code raises."""
+    """Read the wiki's settings file, which is Python code. Raises `ConfigError`, whatever that code raises."""
     config = Config(Path.cwd())
     path = os.environ.get("OTTERWIKI_SETTINGS")
     try:

@@ -41,7 +41,7 @@ _LAZY = {"chunks": "otterwiki_semantic.cli.chunks:chunks_command", "eval": "otte
 
 
 class _Commands(click.Group):
-    """Prints errors of this package as one line, and exits with code 1.
+    """A group that prints errors of this package as one line, and exits with code 1.
 
     The dependencies of some commands are imported on use, because `doctor` must work if a package is missing.
     """

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def parameter_options(record: type[Request], *, without: Collection[str] = ()) -> Callable[[F], F]:
     """Return a decorator that adds an option for each parameter of a record, except those named in `without`.
 
-    The command receives them by their names in the REST API.
+    The command receives them under their names in the REST API.
     """
 
     def decorate(command: F) -> F:

@@ -14,10 +14,10 @@ from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import NO_URLS, Answer, Hit, PageUrls
 
 CROP_WORDS = 50
-"""Words of a passage that are shown."""
+"""Words shown of a passage."""
 _MAX_WIDTH, _INDENT = 100, "    "
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Stand around a match while lines are wrapped, as style codes would be counted."""
+"""Enclose a match while lines are wrapped, because style codes would be counted."""
 
 
 def url_option(command: Callable[..., None]) -> Callable[..., None]:
@@ -27,14 +27,14 @@ def url_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def urls_of(url: str | None) -> PageUrls:
-    """Return the addresses of pages below the wiki's; none without it."""
+    """Return page addresses below the wiki's; none without it."""
     if not url:
         return NO_URLS
     return PageUrls(f"{url.rstrip('/')}/", retains_case=bool(wiki_config().get("RETAIN_PAGE_NAME_CASE")))
 
 
 def print_answer(answer: Answer) -> None:
-    """Print the passages found, and on standard error what is to be known about them."""
+    """Print the passages found, and notices on standard error."""
     for hit in answer.results:
         _print_hit(hit)
     for each in answer.corrections:
@@ -78,7 +78,7 @@ def _print_reasons(hit: Hit) -> None:
 
 
 def _marked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a text with private characters around ranges of it."""
+    """Return a text with private characters around its ranges."""
     parts, at = [], 0
     for start, end in ranges:
         parts += [text[at:start], _OPEN, text[start:end], _CLOSE]
@@ -95,7 +95,7 @@ def _print_wrapped(text: str) -> None:
 
 
 def uses_colours() -> bool | None:
-    """Whether to print in colours, None to let the terminal decide: see https://no-color.org."""
+    """Whether to print colours; None if the terminal decides: see https://no-color.org."""
     return False if os.environ.get("NO_COLOR") else None
 
 

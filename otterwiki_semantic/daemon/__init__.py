@@ -1,6 +1,6 @@
-"""The index daemon and how other processes reach it. Only the light half is exported: what a wiki worker may import.
+"""The index daemon, and its clients. Exports only the light half, which a wiki worker may import.
 
-`engine`, the heavy half, is for the daemon itself; `page_reader` needs the markdown parser.
+`engine`, the heavy half, is for the daemon itself; `page_reader` needs the Markdown parser.
 """
 
 from otterwiki_semantic.daemon.client import DisabledIndex as DisabledIndex

@@ -1,4 +1,4 @@
-"""Questions that are being answered: each in a thread of its own, whose sentences the wiki fetches as they come."""
+"""Answer questions, each in its own thread; the wiki polls for the sentences."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from otterwiki_semantic.search.answering import (
 NO_ANSWER = "Nothing here answers this."
 ABANDONED = "The answer was not finished: nobody fetched it for a while."
 _SECTION_WORDS = 400
-"""Words of the largest section that a source is grown to."""
+"""Words of the largest section to which a source is extended."""
 _PASSAGES_PER_PAGE = 3
 _UNITS = 6
-"""Units of a passage that may answer without a model."""
+"""Units per passage that may answer without a model."""
 _MAX_RUNNING = 4
-"""Answers that are written at a time."""
+"""Answers that are written at the same time."""
 _MAX_KEPT = 32
-"""Answers that can still be fetched, the running ones included."""
+"""Answers that can be fetched, including running ones."""
 _ABANDONED_SECONDS = 5.0
-"""A running answer that nobody has fetched for so long is cancelled."""
+"""A running answer that is not fetched for this long is cancelled."""
 _WAIT_SECONDS = 1.0
 _HOUR = 3_600
 
@@ -77,7 +77,7 @@ log = logging.getLogger(__name__)
 
 
 class AnswerService:
-    """Answers questions from the passages that a search finds."""
+    """Answer questions from the passages that a search finds."""
 
     def __init__(self, settings: Settings, search: Search, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
         self._model = settings.answers
@@ -88,15 +88,15 @@ class AnswerService:
         self._search = search
         self._languages = languages
         self._running: dict[str, _RunningAnswer] = {}
-        """Those that have ended, too, while they can be fetched; the oldest first."""
+        """Includes finished answers until they expire. Oldest first."""
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(_MAX_RUNNING)
-        """Held from the question to the end of its thread, which may come later than that of its answer."""
+        """Held from the question to the end of its thread, which may outlive its answer."""
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
-        """Return the sources of an answer, and begin to write it.
+        """Return the sources of an answer, and start writing it.
 
-        Errors: `AnswersDisabledError`, `RateLimitError`, those of a search.
+        Errors: `AnswersDisabledError`, `RateLimitError`, errors of the search.
         """
         if self._model is None:
             raise AnswersDisabledError("nothing writes answers: the wiki's administrator can set SEMANTIC_ANSWERS")
@@ -131,7 +131,7 @@ class AnswerService:
     def progress(self, id_: str, seen: int | None) -> AskProgress:
         """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
 
-        With None, return at once all that there is of the answer.
+        With None, return the whole answer so far at once.
         """
         with self._lock:
             running = self._running.get(id_)
@@ -140,7 +140,7 @@ class AnswerService:
         return running.so_far() if seen is None else running.wait(seen, _WAIT_SECONDS)
 
     def cancel(self, id_: str) -> None:
-        """Stop writing an answer, and forget it."""
+        """Stop writing an answer and delete it."""
         with self._lock:
             running = self._running.pop(id_, None)
         if running is not None:
@@ -153,7 +153,7 @@ class AnswerService:
         self._answerer.close()
 
     def _found(self, request: AskRequest, queries: Sequence[str], urls: PageUrls) -> GroundedAnswer:
-        """Return an answer without sentences: its sources, or what is nearest."""
+        """Return an answer without sentences: its sources, or the nearest passages."""
         assert self._model is not None
         is_extractive = self._answerer.is_extractive
         options = SearchOptions(
@@ -183,7 +183,7 @@ class AnswerService:
         )
 
     def _add(self, running: _RunningAnswer) -> None:
-        """Keep an answer, in the place of the oldest that has ended."""
+        """Store an answer, replacing the oldest finished one."""
         with self._lock:
             ended = [id_ for id_, each in self._running.items() if each.is_done]
             for id_ in ended[: max(0, len(self._running) + 1 - _MAX_KEPT)]:
@@ -191,7 +191,7 @@ class AnswerService:
             self._running[running.id] = running
 
     def _write(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
-        """Write an answer to its end, and say why it has none, or is cut."""
+        """Write an answer to the end, and record why it is missing or incomplete."""
         message = None
         try:
             if not running.opening.confident:
@@ -212,7 +212,7 @@ class AnswerService:
         running.end(message)
 
     def _search_again(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
-        """Search with the model's own wordings of the question."""
+        """Search with the model's rewordings of the question."""
         asked = request.question, request.history
         if queries := self._answerer.rewrites(*asked, running.seconds_left, lambda: running.is_over):
             found = self._found(request, queries, urls)
@@ -229,17 +229,17 @@ class AnswerService:
 
 
 class RateLimit:
-    """Counts what each asker asks in an hour."""
+    """Limit the questions per user and hour."""
 
     def __init__(self, per_hour: int) -> None:
         self._per_hour = per_hour
         """0 for no limit."""
         self._asked: dict[str, deque[float]] = {}
-        """When each has asked in the last hour."""
+        """The times of each user's questions in the last hour."""
         self._lock = threading.Lock()
 
     def count(self, asker: str) -> None:
-        """Count a question, unless the asker's name is empty. Errors: `RateLimitError` for one too many."""
+        """Count a question, unless the asker's name is empty. Raise `RateLimitError` above the limit."""
         if not asker or not self._per_hour:
             return
         now = time.monotonic()
@@ -256,7 +256,7 @@ class RateLimit:
 
 
 class _RunningAnswer:
-    """An answer that is being written, and at last what it became."""
+    """An answer that is being written, and its final form."""
 
     def __init__(self, opening: GroundedAnswer, start: float, deadline: float, *, is_strict: bool) -> None:
         self.id = secrets.token_urlsafe(16)
@@ -280,7 +280,7 @@ class _RunningAnswer:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for the rest."""
+        """Whether it is finished or abandoned."""
         return self.is_done or time.monotonic() - self._fetched > _ABANDONED_SECONDS
 
     @property
@@ -288,7 +288,7 @@ class _RunningAnswer:
         return self.deadline - time.monotonic()
 
     def begin_again(self, opening: GroundedAnswer) -> None:
-        """Take other sources, before the first sentence."""
+        """Replace the sources, before the first sentence."""
         with self._changed:
             if not self.is_done:
                 self.opening = opening
@@ -296,7 +296,7 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def extract(self, extracts: Sequence[Extract]) -> None:
-        """Take what answers without a model; the sources are those of the extracts."""
+        """Set an answer found without a model, with the sources of its extracts."""
         for place, (_, texts, kind) in enumerate(extracts):
             for text in texts:
                 self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))
@@ -326,9 +326,9 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def wait(self, seen: int, seconds: float) -> AskProgress:
-        """Return the sentences from the `seen`-th on, as soon as there are any, or after some seconds; at the end all of it.
+        """Return the sentences from the `seen`-th on, as soon as there are any, or after `seconds`; at the end, all of them.
 
-        New sources come by themselves, before the first sentence.
+        New sources are returned on their own, before the first sentence.
         """
         self._note_fetching()
         with self._changed:
@@ -341,7 +341,7 @@ class _RunningAnswer:
             return AskProgress(self.id, tuple(self._sentences[seen:]), self._result() if self.is_done else None, self.is_done)
 
     def so_far(self) -> AskProgress:
-        """Return all that there is of the answer."""
+        """Return the whole answer so far."""
         self._note_fetching()
         with self._changed:
             return AskProgress(self.id, result=self._result(), done=self.is_done)

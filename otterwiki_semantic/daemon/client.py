@@ -39,18 +39,18 @@ from otterwiki_semantic.daemon.protocol import (
 
 _ANSWER_SECONDS = 15.0
 _SECONDS = {
-    "related": 5.0,  # nobody waits for related pages
+    "related": 5.0,  # related pages are not worth a longer wait
     "draft_links": 5.0,
-    "suggest": 5.0,  # nor for suggestions once they have typed on
+    "suggest": 5.0,  # outdated once the user has typed on
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
-"""Shorter timeouts of single calls."""
+"""Shorter timeouts, by call."""
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _FOREIGN_SECONDS = 7.0
-"""After this time an unused daemon of another repository has ended."""
+"""The time after which an unused daemon of another repository has exited."""
 _MAX_IDLE = 8
-"""Idle connections kept; each has a thread in the daemon."""
+"""Idle connections kept open; each has a thread in the daemon."""
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
 
 P = ParamSpec("P")
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 
 
 def _remote(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[IndexClient, P], R]:
-    """Return the method of the client that calls a method of `IndexService` in the daemon."""
+    """Return a method of the client that calls the method of `IndexService` in the daemon."""
     result = get_type_hints(method)["return"]
 
     def call(self: IndexClient, /, *values: P.args, **named: P.kwargs) -> R:
@@ -72,12 +72,12 @@ def _remote(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[In
 
 
 class Unchanged(Exception):  # noqa: N818 - no error
-    """The index has the version that the condition names: its answer is known."""
+    """The index still has a version that the caller knows, so that the answer is unchanged."""
 
 
 @dataclass
 class Condition:
-    """What a conditional call sends, and the version that its reply brings: see `conditional`."""
+    """The versions known to a conditional call, and the version of its reply: see `conditional`."""
 
     known: tuple[str, ...]
     version: str | None = None
@@ -89,7 +89,7 @@ _CONDITION: ContextVar[Condition | None] = ContextVar("condition", default=None)
 
 @contextmanager
 def conditional(known: Iterable[str]) -> Iterator[Condition]:
-    """Let the first call in the block also ask for the version of the index; it raises `Unchanged` if that is `known`."""
+    """Make the first call in the block conditional: it raises `Unchanged` if the index's version is `known`."""
     condition = Condition(tuple(known))
     token = _CONDITION.set(condition)
     try:
@@ -99,10 +99,10 @@ def conditional(known: Iterable[str]) -> Iterator[Condition]:
 
 
 class IndexClient:
-    """An `IndexService` that calls the daemon, and starts it if there is none. Holds no thread that a fork would break.
+    """An `IndexService` that calls the daemon, and starts it if none runs. Holds no thread that a fork would break.
 
-    Unless `quiet`, a daemon started here prints its warnings on this process's standard error. Errors: those of the daemon;
-    `DaemonUnavailableError` if it does not answer in time or cannot be started.
+    Unless `quiet`, a daemon started here prints its warnings on this process's standard error. Methods raise the daemon's
+    errors, and `DaemonUnavailableError` if it does not answer in time or cannot be started.
     """
 
     def __init__(self, settings: Settings, *, quiet: bool = False) -> None:
@@ -110,7 +110,7 @@ class IndexClient:
         self._quiet = quiet
         self._launcher = DaemonLauncher(settings, quiet=quiet)
         self._foreign_since: float | None = None
-        """Since when a daemon of another repository has answered."""
+        """When a daemon of another repository first answered."""
         self._lease: tuple[int, socket.socket] | None = None
         """A connection that keeps the daemon alive, and the process that opened it."""
         self._idle: deque[tuple[int, socket.socket]] = deque()
@@ -160,7 +160,7 @@ class IndexClient:
             log.warning("%s", error)
 
     def close(self) -> None:
-        """Close all connections; the daemon ends when nobody else uses it."""
+        """Close all connections; the daemon exits when it has no other client."""
         if self._lease is not None:
             self._lease[1].close()
             self._lease = None
@@ -185,7 +185,7 @@ class IndexClient:
         return reply.result
 
     def _reply(self, request: bytes, seconds: float) -> Reply:
-        """Return the reply of the daemon, which is started if none runs."""
+        """Return the reply of the daemon, after starting it if necessary."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -207,7 +207,7 @@ class IndexClient:
             time.sleep(_RETRY_SECONDS)
 
     def _is_to_stay(self, error: DaemonMismatchError) -> bool:
-        """Whether a daemon of another repository would have ended by now if it were not used."""
+        """Whether a daemon of another repository is in use; otherwise it would have exited by now."""
         if not isinstance(error, DaemonForeignError):
             return False
         if self._foreign_since is None:
@@ -241,7 +241,7 @@ class IndexClient:
         while self._idle:
             try:
                 opened_by, connection = self._idle.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # taken by another thread
                 return None
             connection.setblocking(False)
             if opened_by == os.getpid() and _is_silent(connection):
@@ -270,9 +270,9 @@ class IndexClient:
         return connection
 
     def _hold_lease(self) -> socket.socket:
-        """Return a connection that stays open while this process lives, so that the daemon does not end.
+        """Return a connection that stays open while this process lives, so that the daemon does not exit.
 
-        It also carries notifications; what the daemon replies is discarded.
+        It also carries notifications; the daemon's replies are discarded.
         """
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
@@ -289,7 +289,7 @@ class IndexClient:
 
 
 class DisabledIndex(IndexClient):
-    """The index of a wiki with a bad setting: every call raises its `ConfigError`, and no daemon is started."""
+    """The index of a wiki with an invalid setting: every call raises its `ConfigError`, and no daemon is started."""
 
     def __init__(self, settings: Settings, error: ConfigError) -> None:
         super().__init__(settings)
@@ -317,7 +317,7 @@ def _is_silent(connection: socket.socket) -> bool:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Return whether a connection is closed; discard the replies to what was sent."""
+    """Return whether a connection is closed; discard pending replies."""
     try:
         return connection.recv(4096) == b""
     except BlockingIOError:

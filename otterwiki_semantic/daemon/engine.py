@@ -1,4 +1,4 @@
-"""The index in the daemon: built here of its parts, whose methods answer the calls of `IndexService`."""
+"""The index in the daemon: assembles the services that answer the calls of `IndexService`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class IndexEngine:
-    """An `IndexService` that answers itself. Only the process that holds the data directory's lock may create one."""
+    """The `IndexService` of the daemon. Only the process that holds the data directory's lock may create one."""
 
     def __init__(self, settings: Settings) -> None:
         rollback_file = RollbackFile(settings)
@@ -61,7 +61,7 @@ class IndexEngine:
         searches.observers += [monitoring.slow_searches.record, insights.record_search, rollbacks.watch.record]
         manager.on_synced = self._follow_up
         self._warm = ""
-        """The generation that was last searched to load what searches need."""
+        """The generation for which searches were last warmed up."""
 
         self.search, self.version = searches.search, searches.version
         self.ask, self.ask_progress, self.cancel_ask = self._answers.ask, self._answers.progress, self._answers.cancel
@@ -73,14 +73,14 @@ class IndexEngine:
         self.job, self.notify = manager.job, manager.wake
 
     def start(self) -> None:
-        """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
+        """Open the serving generation, if there is one, and start syncing it with HEAD in the background."""
         self._manager.start()
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
-        """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
+        """Stop the work at the next step, waiting up to `timeout` seconds twice, and close the files."""
         if self._pages.map_builder is not None:
             self._pages.map_builder.stop()
         self._answers.close()
@@ -91,17 +91,17 @@ class IndexEngine:
 
     @property
     def must_reopen(self) -> bool:
-        """Whether the index is to be opened again, with other settings: it was rolled back."""
+        """Whether the index must be reopened with other settings after a rollback."""
         return self._rollbacks.is_done
 
     def note_idle(self) -> None:
-        """Record that the last client has gone, after which this process may be killed at any moment."""
+        """Record that the last client has disconnected, after which this process may be killed at any moment."""
         serving = self._manager.serving
         if serving is not None:
             serving.mirror.note_idle()
 
     def _follow_up(self) -> None:
-        """Bring what is derived from the index up to date with it."""
+        """Update everything that is derived from the index."""
         serving = self._manager.serving
         try:
             self._searcher.pinned.refresh(serving.catalog.reader.answers() if serving and serving.catalog.is_current else ())
@@ -114,7 +114,7 @@ class IndexEngine:
             self._pages.map_builder.refresh()
 
     def _load(self) -> None:
-        """Load what searches and suggestions need; an index of an earlier version gets the names that suggestions need."""
+        """Load what searches and suggestions need; add missing names for suggestions to an index of an earlier version."""
         serving = self._manager.serving
         if serving is None:
             return
@@ -142,7 +142,7 @@ def _manager(
 
 
 def _recipe_of(settings: Settings, recipe: IndexRecipe, generation: Generation) -> IndexRecipe:
-    """Return the recipe of a generation that was made with other settings than `recipe`."""
+    """Return the recipe of a generation that was built with other settings than `recipe`."""
     own = with_index_settings(settings, generation.settings)
     has_same_model = replace(own, chunks=settings.chunks, languages=settings.languages) == settings
     return IndexRecipe(recipe.embedder if has_same_model else open_embedder(own), own.chunks, own.languages)

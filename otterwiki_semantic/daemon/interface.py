@@ -45,9 +45,9 @@ from otterwiki_semantic.core.records import (
 
 
 class IndexService(Protocol):
-    """What an index can do. Calls are defined only here: client and daemon read names and types from it.
+    """The operations of an index. Calls are defined only here: client and daemon read names and types from it.
 
-    With `urls` every page in an answer has its URL. Errors: those of `core.errors`.
+    With `urls`, every page in an answer has its URL. Methods raise the errors of `core.errors`.
     """
 
     def search(
@@ -61,14 +61,14 @@ class IndexService(Protocol):
         ...
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
-        """Return the sources of an answer, and begin to write it. Errors: `AnswersDisabledError`, `RateLimitError`."""
+        """Return the sources of an answer, and start writing it. Errors: `AnswersDisabledError`, `RateLimitError`."""
         ...
 
     def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
         """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
 
-        With None, return at once all that there is of the answer, as its `result`.
-        An answer that is not fetched for five seconds is given up. Errors: `AskNotFoundError`.
+        With None, return the whole answer so far at once, as its `result`. An answer that is not fetched for five seconds is
+        cancelled. Errors: `AskNotFoundError`.
         """
         ...
 
@@ -77,27 +77,27 @@ class IndexService(Protocol):
         ...
 
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
-        """Return pages and sections whose names begin with what is being typed, without the model."""
+        """Return pages and sections whose names begin with the typed text, without the model."""
         ...
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
-        """Return up to `n` pages near in meaning to a page; `PageNotFoundError` if the index has no such page."""
+        """Return up to `n` pages related in meaning to a page; `PageNotFoundError` if the index has no such page."""
         ...
 
     def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
-        """Return what a text that is being written could link to."""
+        """Return suggested links for a text that is being written."""
         ...
 
     def version(self) -> str | None:
-        """Return what changes whenever an answer may; None while answers may change by themselves, such as during a sync."""
+        """Return a token that changes whenever an answer could, or None while answers can change without one (in a sync)."""
         ...
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
-        """Return what the index holds and its state; pages without one of the `urls` are a problem."""
+        """Return the contents and the state of the index; pages without one of the `urls` are reported as a problem."""
         ...
 
     def insight(self) -> Insight:
-        """Return how the index works: its syncs, its size, and the searches if they are logged."""
+        """Return statistics: syncs, sizes, and searches if they are logged."""
         ...
 
     def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
@@ -107,31 +107,31 @@ class IndexService(Protocol):
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
-        Unchanged pages are copied; a `full` rebuild reads and divides every page again, and reuses only vectors.
+        Unchanged pages are copied; a `full` rebuild reads and chunks every page again, and reuses only vectors.
         """
         ...
 
     def roll_back(self) -> ReindexStarted:
-        """Let the index serve again that the last change of model or profile replaced, with its settings.
+        """Return to the index, and its settings, that the last change of model or profile replaced.
 
-        The index daemon starts again for this. Errors: `RollbackError` if there is none; `RebuildRunningError`.
+        The index daemon restarts for this. Errors: `RollbackError` if there is none; `RebuildRunningError`.
         """
         ...
 
     def refresh(self, paths: Sequence[str]) -> ReindexStarted:
-        """Read and divide some pages again in the background. `PageNotFoundError` if one is missing."""
+        """Read and chunk some pages again in the background. `PageNotFoundError` if one is missing."""
         ...
 
     def job(self, job: str) -> RebuildStatus:
-        """Return a rebuild, or a refresh of pages, by its id; `JobNotFoundError` if there is none, or no longer."""
+        """Return a rebuild, or a refresh of pages, by its id; `JobNotFoundError` if it is unknown or has expired."""
         ...
 
     def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
-        """Return the pages that pass the filters, in the order of their paths."""
+        """Return the pages that pass the filters, sorted by path."""
         ...
 
     def links(self, path: str) -> PageLinks:
-        """Return the links from and to a page; none for an unknown page, `PageExcludedError` for one that is left out."""
+        """Return the links from and to a page; none for an unknown page, `PageExcludedError` for an excluded one."""
         ...
 
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
@@ -139,7 +139,7 @@ class IndexService(Protocol):
         ...
 
     def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
-        """Return the findings about the wiki; waits a moment for the report if it is not of the index as it is now."""
+        """Return the health findings; waits briefly if the report is older than the index."""
         ...
 
     def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
@@ -158,10 +158,10 @@ class IndexService(Protocol):
 def progress_of(
     index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
 ) -> Generator[AskProgress]:
-    """Yield what is new of an answer, at least once a second, last all of it. If the caller stops, the answer is cancelled.
+    """Yield the news of an answer, at least once a second, and finally all of it. If the caller stops, the answer is cancelled.
 
-    It is also cancelled when the reader `has_enough`: then the last is what was written until then, with that reason.
-    Errors: those of the index.
+    It is also cancelled when the reader `has_enough`: the final value is then the text so far, with this reason. Raises
+    errors of the index.
     """
     answer, is_done = started.result, False
     assert answer is not None
@@ -183,7 +183,7 @@ def progress_of(
 def whole_answer(
     index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
 ) -> GroundedAnswer:
-    """Wait for the end of an answer, or until the reader `has_enough`, and return it. Errors: those of the index."""
+    """Wait for the end of an answer, or until the reader `has_enough`, and return it. Raises errors of the index."""
     *_, last = progress_of(index, started, has_enough)
     assert last.result is not None
     return last.result

@@ -26,17 +26,18 @@ _LONGEST_PAUSE_SECONDS = 30
 _DETACHED = (
     "import os, sys; os.fork() and os._exit(0); from otterwiki_semantic.daemon.process import main; sys.exit(main(sys.argv[1]))"
 )
-"""The daemon must not be a child of the server: a master process may wait for all its children before it ends (uWSGI does), and
-the daemon waits for the server. So a new interpreter forks at once and ends."""
+"""Starts the daemon as a detached process. It must not be a child of the server: a master process may wait for all its children
+before it exits (uWSGI does), while the daemon waits for the server. So a new interpreter forks at once and exits.
+"""
 _SECRETS = re.compile("OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
 """Secrets of the wiki that the daemon does not need."""
 
 
 class DaemonLauncher:
-    """Starts the daemon of a data directory. Holds no thread that a fork would break.
+    """Start the daemon of a data directory. Holds no thread that a fork would break.
 
-    Two pipes connect both: the lifeline ends when the starter ends, the report when the daemon ends, and says why. The daemon
-    prints its warnings and announcements on this process's standard error, unless it is to be `quiet`.
+    Two pipes connect both processes: the lifeline closes when the starter exits; the report closes when the daemon exits, and
+    says why. The daemon prints its warnings and announcements on this process's standard error, unless it is `quiet`.
     """
 
     def __init__(self, settings: Settings, *, quiet: bool) -> None:
@@ -46,7 +47,7 @@ class DaemonLauncher:
         self._failures = 0
         self._not_before = 0.0
         self._reason = ""
-        """Why the daemon started last could not work."""
+        """Why the last daemon could not work."""
         self._report: int | None = None
         """The reading end of the daemon's report."""
         self._lifeline: int | None = None
@@ -61,18 +62,18 @@ class DaemonLauncher:
             self._spawn()
 
     def answered(self) -> None:
-        """Reset the backoff, because a daemon has answered."""
+        """Reset the backoff after a daemon has answered."""
         self._failures, self._not_before = 0, 0.0
 
     def close(self) -> None:
-        """Close the pipes; the daemon ends when nobody else uses it."""
+        """Close the pipes; the daemon exits when it has no other client."""
         for pipe in (self._lifeline, self._report):
             if pipe is not None:
                 os.close(pipe)
         self._lifeline = self._report = None
 
     def _is_starting(self) -> bool:
-        """Whether a daemon started here has not ended yet; also known to processes forked since."""
+        """Whether a daemon started here is still running; also valid in processes forked since."""
         if self._report is None:
             return False
         try:
@@ -110,7 +111,7 @@ class DaemonLauncher:
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
         environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
         environment |= secrets_environment(self._settings)
-        environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have threads of their own
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have their own threads
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-c", _DETACHED, settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
@@ -121,11 +122,11 @@ class DaemonLauncher:
             *((os.POSIX_SPAWN_DUP2, far + n, number) for n, number in enumerate(given.values())),
         ]
         process = os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
-        with suppress(ChildProcessError):  # a server that waits for all its children, as uWSGI does, was faster
+        with suppress(ChildProcessError):  # already reaped by a server that waits for all its children, such as uWSGI
             os.waitpid(process, 0)
 
     def _claim_start(self) -> int | None:
-        """Return the locked file of the process that starts a daemon, which inherits it; None if another process holds it."""
+        """Return the locked file of the process that starts a daemon, which inherits it; None if another process has it."""
         data_dir = self._settings.data_dir
         try:
             make_private(data_dir)
@@ -152,7 +153,7 @@ class DaemonLauncher:
 
 
 def _python() -> str:
-    """Return the interpreter to start; inside a server that embeds Python, `sys.executable` is that server."""
+    """Return the interpreter to start; inside a server that embeds Python, `sys.executable` is the server."""
     if Path(sys.executable or "").name.startswith("python"):
         return sys.executable
     candidates = [Path(prefix) / "bin" / "python3" for prefix in (sys.prefix, sys.base_prefix)]

@@ -1,6 +1,6 @@
-"""Pages as the API and agents read them: whole, by section or by line.
+"""Read pages for the API and for agents: whole, by section or by line.
 
-The text comes from git, the links from the index. Text is parsed in a process of its own, so that no page holds a server up.
+The text comes from git, the links from the index. Text is parsed in a separate process, so that no page can block a server.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.interface import IndexService
 
 _SECONDS = 5.0
-"""Of processor time for one page."""
+"""CPU seconds per page."""
 _IDLE_SECONDS = 60.0
 
 
 class _Source(NamedTuple):
     path: str
-    """As it is spelled in git."""
+    """As spelled in git."""
     commit: str
     text: str
     kind: FileKind | None = None
 
 
 class PageReader:
-    """Reads the pages of a repository, with the help of its index.
+    """Read the pages of a repository, with the links from its index.
 
-    Errors: `PageNotFoundError`, also for a page that is excluded from search, `RevisionNotFoundError`, `SectionNotFoundError`,
-    `AmbiguousSectionError`, `ParameterError` for lines that the page does not have, `PageUnreadableError`, those of git.
+    Errors: `PageNotFoundError`, also for a page that is excluded from search, `RevisionNotFoundError`,
+    `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for lines that do not exist, `PageUnreadableError`,
+    errors of git.
     """
 
     def __init__(self, index: IndexService, repository: Repository) -> None:
@@ -60,7 +61,7 @@ class PageReader:
         self._worker = WorkerProcess(_IDLE_SECONDS)
 
     def page(self, path: str, request: PageRequest, urls: PageUrls = NO_URLS) -> PageView:
-        """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
+        """Return a page as of HEAD or a revision: whole, or the requested sections and lines."""
         path, commit, text, kind = self._source(path, request.revision)
         try:
             if kind or request.revision is not None:
@@ -87,20 +88,20 @@ class PageReader:
         return PageHistory(path, tuple(self._repository.commits(commit, path, n, kind)))
 
     def check_not_excluded(self, path: str, text: str) -> None:
-        """Raise `PageExcludedError` if a page with this text, which HEAD may lack, would be left out of searches."""
+        """Raise `PageExcludedError` if a page with this text, which need not be in HEAD, would be excluded from search."""
         if self._repository.is_excluded(path):
             raise page_excluded(path, EXCLUDE)
         check_not_excluded(path, self._worker.call(_SECONDS, read_front_matter, text))
 
     def _check_head(self, path: str) -> None:
-        """Raise `PageExcludedError` for a page that HEAD excludes, whatever it was before."""
+        """Raise `PageExcludedError` for a page that HEAD excludes, even if it was not excluded earlier."""
         head = self._repository.head()
         blob = self._repository.page_blob(head, path) if head else None
         if blob:
             check_not_excluded(path, self._worker.call(_SECONDS, read_front_matter, self._text(blob)))
 
     def _links(self, path: str) -> tuple[PageLinks, str]:
-        """Return a page's links, and why there are none if the index cannot say: its text is there without them."""
+        """Return a page's links, and why they are missing if the index fails; the text is available without them."""
         try:
             return self._index.links(path), ""
         except PageExcludedError:  # the daemon may have other settings than this process
@@ -109,7 +110,7 @@ class PageReader:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
     def _source(self, path: str, revision: str | None) -> _Source:
-        """Return a page, or an attached file, as a commit has it."""
+        """Return a page, or an attached file, as of a commit."""
         spellings = _spellings(path)
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
@@ -139,7 +140,7 @@ class PageReader:
         return commit
 
     def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str | None]:
-        """Return the path of a page as the commit spells it, and the id of its blob; None for that of an attached file.
+        """Return the path of a page as spelled in the commit, and the id of its blob, or None for an attached file.
 
         Errors: `PageNotFoundError`.
         """
@@ -155,7 +156,7 @@ class PageReader:
 
 
 def _spellings(path: str) -> list[str]:
-    """Return the path itself, and without the extension `.md`."""
+    """Return the path itself, and the path without the extension `.md`."""
     wanted = path.strip("/")
     if not wanted.removesuffix(".md") or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
         raise PageNotFoundError(f"no page can have this path: it takes 1 to {MAX_PATH_CHARACTERS:,} characters", ())

@@ -1,4 +1,4 @@
-"""What the index says of pages: names, neighbours, links, lists, and the map."""
+"""Answer calls about pages: names, neighbours, links, lists, and the map."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from otterwiki_semantic.storage import Generation
 
 
 class PageService:
-    """Answers the calls of `IndexService` about pages."""
+    """Answer the calls of `IndexService` about pages."""
 
     def __init__(self, settings: Settings, manager: IndexManager, reader: ServingReader, paragraphs: CachedEmbedder) -> None:
         self._manager = manager
@@ -85,7 +85,7 @@ class PageService:
     def _pages_about(
         self, generation: Generation, request: DraftRequest, urls: PageUrls
     ) -> tuple[tuple[RelatedPage, ...], str | None]:
-        """Return the pages about the same as a text, and why there are none if the model was not asked or failed."""
+        """Return the pages about the subject of a text, and why there are none if the model was not asked or failed."""
         if self._recipe.embedder.asks_server:
             return (), "texts that are not saved are not sent to the model's server"
         if not self._recipe.matches_vectors(generation):
@@ -126,7 +126,7 @@ class PageService:
     def links(self, path: str) -> PageLinks:
         def linked(generation: Generation) -> PageLinks:
             excluded = self._manager.index.excluded_pages(generation)
-            if excluded.get(path) == EXCLUDE:  # the reader of a page reads its front matter
+            if excluded.get(path) == EXCLUDE:  # the page reader checks its front matter
                 raise page_excluded(path, EXCLUDE)
             return generation.catalog.pages.links(path)
 

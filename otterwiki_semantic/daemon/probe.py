@@ -1,4 +1,4 @@
-"""Ask a running daemon, without starting or ending one."""
+"""Query a running daemon, without starting or stopping one."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class DaemonInfo(msgspec.Struct, frozen=True):
     """The identity of a daemon."""
 
     version: str = ""
-    """As from `code_version`; empty for a daemon that is too old to report it."""
+    """From `code_version`; empty for a daemon that is too old to report it."""
     pid: int = 0
     repository: str = ""
     settings: str = ""
-    """The fingerprint of the settings it was started with: see `settings_fingerprint`."""
+    """The fingerprint of its settings: see `settings_fingerprint`."""
 
     @property
     def is_of_this_version(self) -> bool:
@@ -42,7 +42,7 @@ class DaemonInfo(msgspec.Struct, frozen=True):
 
 
 class DaemonProbe:
-    """Asks the daemon of a data directory. Errors: `DaemonUnavailableError` if it does not answer."""
+    """Query the daemon of a data directory. Raises `DaemonUnavailableError` if it does not answer."""
 
     def __init__(self, data_dir: Path, seconds: float = _SECONDS) -> None:
         self._socket = socket_location(data_dir)
@@ -84,6 +84,6 @@ class DaemonProbe:
 
 
 def peer_user(connection: socket.socket) -> int:
-    """Return the user of the process at the other end; answers of another user's process must not be trusted."""
+    """Return the user of the process at the other end; replies from another user's process must not be trusted."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])

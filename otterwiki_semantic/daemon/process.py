@@ -1,8 +1,8 @@
-"""The index daemon: one process for each data directory of a host, started by the first client that needs the index.
+"""The index daemon: one process per data directory and host, started by the first client that needs the index.
 
-It is a fresh interpreter, never a fork, so that it inherits nothing of a web server. It holds the lock, the model, ChromaDB and
-the scheduler's threads, and answers over a Unix socket. It ends a few seconds after its last client has gone: its starter holds
-the other end of a pipe, shared by the starter's forks, and every other client keeps a connection open.
+It is a fresh interpreter, never a fork, so that it inherits nothing from a web server. It holds the lock, the model, ChromaDB
+and the scheduler's threads, and answers over a Unix socket. It exits a few seconds after its last client has disconnected:
+its starter holds the other end of a pipe, shared by the starter's forks, and every other client holds a connection open.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ log = logging.getLogger(__name__)
 
 
 class _Opening(Future["IndexEngine"]):
-    """The index, opened in the background. Errors of `result`: `SemanticError`."""
+    """The index, opened in the background. `result` raises `SemanticError`."""
 
     def start(self, settings: Settings) -> None:
         threading.Thread(target=self._open, args=(settings,), name="opening", daemon=True).start()
@@ -101,7 +101,7 @@ class _Opening(Future["IndexEngine"]):
 
     @property
     def failure(self) -> str:
-        """Why the index cannot be opened; empty if it can, or may."""
+        """Why the index cannot be opened; empty if it is open or still opening."""
         return str(self.exception() or "") if self.done() else ""
 
     @property
@@ -160,22 +160,22 @@ class _Handler(socketserver.StreamRequestHandler):
                     else:
                         self._check_client(request)
                         if not is_user:
-                            is_user = True  # before it is answered, which may take a while
+                            is_user = True  # before the call, which may take a while
                             self.server.count_user(+1)
                         reply = self._answer(request)
                 except SemanticError as error:
                     reply = error_line(error)
                 self.wfile.write(reply)
                 if len(line) > MAX_REQUEST_BYTES:
-                    return  # the rest of it would be taken for the next request
+                    return  # the rest of it would be read as the next request
         finally:
             if is_user:
                 self.server.count_user(-1)
 
     def _read_line(self, *, may_wait: bool) -> bytes:
-        """Return the next request, which begins at any time if the client `may_wait`, and is complete soon after.
+        """Return the next request, which may begin at any time if the client `may_wait`, and must then arrive within seconds.
 
-        Errors: `TimeoutError`, which closes the connection.
+        Raises `TimeoutError`, which closes the connection.
         """
         reader, line = cast("io.BufferedReader", self.rfile), bytearray()
         if may_wait:
@@ -238,7 +238,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
-    """End the server when its last client has gone, or the data directory has."""
+    """Stop the server when its last client has disconnected, or the data directory is gone."""
     starter_lives = True
     while True:
         # ChromaDB can hang on a damaged file while it holds the interpreter lock; the next daemon refills it.
@@ -291,14 +291,14 @@ def _log_to(data_dir: Path) -> None:
 
 
 def main(argument: str) -> int:
-    """Run as the daemon; `argument` is from `settings_argument`. Return the exit status."""
-    if sys.stderr is None:  # the starter's was closed; another file must not get its descriptor
+    """Run as the daemon and return the exit status; `argument` is from `settings_argument`."""
+    if sys.stderr is None:  # closed by the starter; another file must not get its descriptor
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    # A server's listening sockets may be inheritable: kept open here they would block its restart.
+    # A server's listening sockets may be inheritable; left open here, they would block its restart.
     os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
     settings = settings_from(argument)
-    for name in (*SECRETS.values(), *OPTIONS.values()):  # no process that is started from here inherits them
+    for name in (*SECRETS.values(), *OPTIONS.values()):  # child processes must not inherit them
         os.environ.pop(name, None)
     reason = ""
     try:
@@ -313,7 +313,7 @@ def main(argument: str) -> int:
 
 
 def run(settings: Settings) -> None:
-    """Serve the index of a data directory until nobody uses it; return at once if another process does."""
+    """Serve the index of a data directory while it has clients; return at once if another process does."""
     with ExitStack() as held:
         lock = settings.data_dir / "owner.lock"
         try:
@@ -324,8 +324,8 @@ def run(settings: Settings) -> None:
 
 
 def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
-    """Serve the index while this process has the lock; ends the process, with which the system releases it."""
-    # A search takes the interpreter a dozen times; a thread that indexes has to release it soon.
+    """Serve the index while this process holds the lock, then exit, whereupon the system releases the lock."""
+    # A search needs the interpreter lock a dozen times; an indexing thread must release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
     path = socket_path(settings.data_dir)
     index = _Opening()
@@ -337,7 +337,7 @@ def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
         index.start(settings)
         log.info("version %s serves the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
-    if is_in_place():  # else the socket may be another daemon's
+    if is_in_place():  # otherwise the socket may be another daemon's
         path.unlink(missing_ok=True)
     if (engine := index.engine) is not None:
         closing = threading.Thread(target=engine.close, daemon=True)
@@ -351,6 +351,6 @@ def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
 
 
 def _end(reason: str) -> None:
-    """Report to the starter that this process ends in order, or why it cannot work."""
+    """Report to the starter that this process exits normally, or why it cannot work."""
     with suppress(OSError):
         os.write(REPORT, (reason or ENDED_IN_ORDER).encode("utf-8", errors="replace")[:_REASON_BYTES])

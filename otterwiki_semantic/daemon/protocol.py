@@ -1,15 +1,15 @@
 """The protocol of the index daemon: one JSON object per line over a Unix socket.
 
 A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type", "message"}}``, where the type is a class of
-`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`; what no
-route lets through, such as a text that would keep the interpreter from searches, is refused here, too, by its type.
+`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`. Values
+that no route accepts, such as a text that would block searches, are rejected here as well, by their type.
 
 A request with `known` versions of the index is conditional, like If-None-Match in HTTP: the reply also has the ``"version"``,
-if there is one, and no result if that is known.
+if there is one, and no result if the version is known.
 
 Both sides must have the same version and records: a daemon of another version, or with other settings than the wiki has now,
-ends and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
-``{"call": "who"}`` is answered to clients of any version, with ``{"version", "pid", "repository", "settings"}``.
+exits and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
+``{"call": "who"}`` is answered for clients of any version, with ``{"version", "pid", "repository", "settings"}``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from otterwiki_semantic.daemon.interface import IndexService
 MAX_REQUEST_BYTES = 8 << 20
 MAX_REPLY_BYTES = 64 << 20
 LIFELINE, REPORT, STARTING = 3, 4, 5
-"""File descriptors that a daemon inherits: the reading end of its starter's pipe, which ends with the starter; a pipe to report
-how the daemon ended; and a lock: while it is held nobody else starts a daemon."""
+"""File descriptors that a daemon inherits: the reading end of its starter's pipe, which closes when the starter exits; a pipe
+on which the daemon reports how it exited; and a lock, which prevents other processes from starting a daemon.
+"""
 ENDED_IN_ORDER = "ended in order"
-"""What a daemon reports to its starter when it ends as it should; anything else is why it cannot work."""
+"""A daemon's report of a normal exit; any other report is why it cannot work."""
 WHO = "who"
 """The call that asks a daemon of any version for its identity."""
 HELLO = "hello"
@@ -59,13 +60,13 @@ OPTIONS = {
     "model_options": "SEMANTIC_MODEL_OPTIONS",
     "answers_options": "SEMANTIC_ANSWERS_OPTIONS",
 }
-"""Fields that are JSON objects, which may contain a key."""
+"""Settings that are JSON objects, which may contain a key."""
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
-"""The fields that the daemon finds in its environment, not in its command line."""
+"""Settings passed to the daemon in its environment instead of its command line."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call: who makes it, which, and with what."""
+    """A call with its arguments and the identity of the caller."""
 
     call: str
     version: str = ""
@@ -73,20 +74,20 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: str | None = None
     arguments: msgspec.Raw = NO_ARGUMENTS
     known: tuple[str, ...] | None = None
-    """The versions of the index of which the caller has the answer; None to ask for no version."""
+    """The versions of the index for which the caller has the answer; None to request no version."""
 
 
 class Reply(NamedTuple):
     """The reply to a request."""
 
     result: bytes
-    """Its JSON; empty if the caller has it."""
+    """JSON; empty if the caller has the answer."""
     version: str | None
-    """The version of the index just before it answered, if that was asked for and there was one."""
+    """The version of the index just before the call, if requested and available."""
 
 
 def encode_arguments(method: Callable[..., Any], *values: Any, **named: Any) -> msgspec.Raw:
-    """Return the arguments of a call of a method of `IndexService`."""
+    """Return the encoded arguments of a call of a method of `IndexService`."""
     return msgspec.Raw(encode(dict(zip(_names(method), values, strict=False)) | named))
 
 
@@ -100,7 +101,7 @@ _signature = cache(inspect.signature)
 
 @cache
 def _names(method: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a method's parameters, without that of its object."""
+    """Return the names of a method's parameters, without `self`."""
     return tuple(_signature(method).parameters)[1:]
 
 
@@ -169,7 +170,7 @@ def settings_argument(settings: Settings) -> str:
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Return the secrets for the daemon's environment, without the key of the wiki's API, which it does not need.
+    """Return the secrets for the daemon's environment, without the wiki's API key, which it does not need.
 
     Includes model options, which may contain a key.
     """
@@ -185,7 +186,7 @@ def settings_fingerprint(settings: Settings) -> str:
 
 
 def settings_from(argument: str, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings that `settings_argument` and `secrets_environment` were made of."""
+    """Return the settings from the output of `settings_argument` and `secrets_environment`."""
     values = json.loads(argument)
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
@@ -195,7 +196,7 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
 
 
 def socket_location(data_dir: Path) -> Path:
-    """Return the path of the daemon's socket: in the data directory, or for a long path in a private directory of its own."""
+    """Return the path of the daemon's socket: in the data directory, or for a long path in a separate private directory."""
     path = data_dir / "owner.sock"
     if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
         return path

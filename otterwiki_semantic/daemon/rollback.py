@@ -1,7 +1,7 @@
-"""Return to the index that the serving one replaced: by request, or because searches became much worse.
+"""Roll back to the index that the serving one replaced: on request, or because searches became much worse.
 
-The index of another model needs that model for queries. So a rollback is recorded in a file, with the settings that are in
-force until others are configured, and the index daemon starts again.
+The index of another model needs that model for queries. A rollback is therefore recorded in a file, together with the
+settings that are in force until the configured ones change, and the index daemon restarts.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from otterwiki_semantic.storage import Generation
 
 _WATCHED_ANSWERS = 200
 _MAX_RATIO, _LEAST_SHARE = 1.5, 0.05
-"""What share of degraded answers a new index may have, next to the one before, and what is never too much."""
+"""The largest share of degraded answers, relative to the previous index, and the share that is always acceptable."""
 _DEGRADED, _CHOSEN = "degraded answers", "rollback chosen"
-"""Facts in a catalog: the share of its own last answers that were degraded; whether a rollback has had to do with it."""
+"""Facts in a catalog: the share of degraded answers among its last ones; whether a rollback involved it."""
 
 log = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct):
-    """The file of a rollback."""
+    """The contents of the rollback file."""
 
     configured: dict[str, Any]
-    """The settings that were configured then."""
+    """The settings configured at the time."""
     used: dict[str, Any]
-    """Those that are in force as long as the same are configured."""
+    """The settings in force while the configured ones are unchanged."""
     at: str
     reason: str
 
@@ -62,7 +62,7 @@ class RollbackFile:
         return settings if self._record is None else with_index_settings(settings, self._record.used)
 
     def write(self, used: dict[str, Any], reason: str) -> None:
-        """Record a rollback to an index with these settings; if they are the configured ones, that nothing is rolled back."""
+        """Record a rollback to an index with these settings; for the configured settings, record that there is none."""
         if used == self._configured:
             self._path.unlink(missing_ok=True)
         else:
@@ -70,7 +70,7 @@ class RollbackFile:
             self._write(_Record(self._configured, used, at, reason))
 
     def restore(self) -> None:
-        """Record again what is in force: another rollback could not be completed."""
+        """Restore the record after another rollback could not be completed."""
         with suppress(OSError):
             if self._record is None:
                 self._path.unlink(missing_ok=True)
@@ -82,7 +82,7 @@ class RollbackFile:
 
     @property
     def status(self) -> Rollback | None:
-        """The rollback that is in force; None: the configured settings are."""
+        """The rollback in force, or None for the configured settings."""
         record = self._record
         if record is None:
             return None
@@ -90,14 +90,14 @@ class RollbackFile:
 
 
 class Rollbacks:
-    """Rolls the index back; a file records that for the next start."""
+    """Roll the index back, and record that in a file for the next start."""
 
     def __init__(self, manager: IndexManager, file: RollbackFile) -> None:
         self._manager = manager
         self._file = file
         self.watch = SwapWatch(manager, self)
         self.is_done = False
-        """Whether the index is to be opened again, with other settings."""
+        """Whether the index must be reopened with other settings."""
 
     def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
         def record(previous: Generation, serving: Generation) -> None:
@@ -127,9 +127,9 @@ class Rollbacks:
 
 
 class SwapWatch:
-    """Compares the first 200 answers of a new index with the last 200 of the one that it replaced.
+    """Compare the first 200 answers of a new index with the last 200 of its predecessor.
 
-    If half as many again are degraded, the index is rolled back.
+    If the share of degraded answers is more than 50 % higher, the index is rolled back.
     """
 
     def __init__(self, manager: IndexManager, rollbacks: Rollbacks) -> None:
@@ -140,7 +140,7 @@ class SwapWatch:
         self._degraded: list[bool] = []
 
     def record(self, search: SearchEvent) -> None:
-        """Record the answers of a search, if the serving index is whole and its own model embedded the queries."""
+        """Record the answers of a search, if the serving index is complete and its own model embedded the queries."""
         generation, previous = self._manager.serving, self._manager.previous.generation
         if generation is None or not search.counts or any(answer.index.progress for answer in search.answers):
             return

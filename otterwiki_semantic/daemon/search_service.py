@@ -1,6 +1,6 @@
-"""Searches of users: they are embedded, asked of the serving generation, reranked and recorded.
+"""Searches of users: embed them, search the serving generation, rerank and record.
 
-The `Searcher` searches one generation, also in the background, where nothing counts it.
+The `Searcher` searches one generation, also in the background, where searches are not counted.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Generation
 
 _SEARCH_SLOTS = 2
-"""More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
+"""More concurrent searches compete for the interpreter: four threads answer 109 a second, two 145."""
 _REST_FACTOR = 4
-"""How much longer than its work a background search rests."""
+"""How long a background search rests, as a multiple of its work."""
 _WARM_UP_WORDS = 8
-"""Words of the search that warms up: the most common ones, whose posting lists take longest to read."""
+"""Words of the warm-up search: the most common ones, whose posting lists take longest to read."""
 
 Embed = Callable[[tuple[str, ...]], Matrix]
 
 Pending = list[list[Future[Matrix]]]
-"""Of each query, the vectors of its variants, which are being embedded; empty if none are needed."""
+"""For each query, the vectors of its variants, which are being embedded; empty if none are needed."""
 
 log = logging.getLogger(__name__)
 
 
 class Searcher:
-    """Parses queries and searches a generation for them."""
+    """Parse queries and search a generation for them."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class Searcher:
         self.queries = queries = QueryEmbedder(recipe.embedder, telemetry)
         self.paragraphs = CachedEmbedder(recipe.embedder)
         self._repository = repository
-        self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
+        self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # may be excluded from search
         self.pinned = PinnedAnswers(queries.vector_of)
         self.slots = BoundedSemaphore(_SEARCH_SLOTS)
 
     def parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
-        """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
+        """Parse a query and add its variants, unless the catalog has another version, or the catalog or git fails."""
         languages = self._recipe.languages
         if generation is not None:
             try:
@@ -124,10 +124,10 @@ class Searcher:
         return with_markdown(found, self._repository, generation.catalog, section_words) if options.markdown else found
 
     def asking_in_background(self, generation: Generation, pause: Callable[[float], None]) -> Ask:
-        """Return what searches a generation, serving or not, as for a user but without a reranker.
+        """Return a function that searches a generation, serving or not, as for a user but without a reranker.
 
-        It rests after each search, so as to use a fifth of one core at most, and embeds a query once for searches in a row.
-        Its errors: `Stopped`; those of the model, of the catalog and of ChromaDB.
+        It rests after each search, to use at most a fifth of one core, and embeds a query once for consecutive searches. It
+        raises `Stopped` and errors of the model, of the catalog and of ChromaDB.
         """
         embed = lru_cache(maxsize=1)(self.queries.embed)
 
@@ -140,7 +140,7 @@ class Searcher:
         return ask
 
     def ask_again(self, generation: Generation, text: str) -> Asked:
-        """Ask a question in the background. Vectors are cached: a server is asked once for them."""
+        """Ask a question in the background. Vectors are cached, so that a server is asked once for each."""
         query = self.parse(text, RANKED_PAGES, generation)
         texts = [each.text for each in query.all] if self._recipe.matches_vectors(generation) else []
         vector = mean_vector(list(self.queries.submit(texts).values()))
@@ -148,7 +148,7 @@ class Searcher:
             return Asked(vector, self.search(generation, query, lambda: vector, RANKED_PAGES))
 
     def warm_up(self, generation: Generation) -> None:
-        """Search a generation, so that the first search does not wait for what it loads; no server is asked for a vector."""
+        """Search a generation, so that the first search need not wait for loading; no server is asked for a vector."""
         generation.warm_up()
         try:
             words: Sequence[str] = generation.catalog.keywords.common_words(_WARM_UP_WORDS)
@@ -159,7 +159,7 @@ class Searcher:
             log.info("the first search loads what it needs: %s", error)
 
     def _search_as_user(self, generation: Generation, text: str, options: SearchOptions, embed: Embed | None) -> SearchResult:
-        """Search a generation, by words alone without `embed`. Errors: those of the model, the catalog and ChromaDB."""
+        """Search a generation, by words alone without `embed`. Raises errors of the model, the catalog and ChromaDB."""
         query = self.parse(text, options, generation)
         texts = tuple(dict.fromkeys(each.text for each in query.all))
         vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
@@ -168,7 +168,7 @@ class Searcher:
 
 
 class SearchService:
-    """Answers searches, and tells observers of them."""
+    """Answer searches, and notify observers."""
 
     def __init__(
         self,
@@ -187,9 +187,9 @@ class SearchService:
         self._reranking = reranking
         self._telemetry = telemetry
         self._fingerprint = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
-        """Identifies the settings."""
+        """A fingerprint of the settings."""
         self._batch_slot = Lock()
-        """Held by a search for several queries, of which one takes place at a time: two would keep all others waiting."""
+        """Held by a search for several queries, one at a time: two would block all other searches."""
         self.observers: list[Callable[[SearchEvent], None]] = [telemetry.record_search]
 
     def search(
@@ -200,7 +200,7 @@ class SearchService:
         context: SearchContext = NO_CONTEXT,
         section_words: int = 0,
     ) -> list[Answer]:
-        """As `IndexService.search`; sections of up to `section_words` words are returned whole as Markdown."""
+        """Search as `IndexService.search` does; sections of up to `section_words` words are returned whole as Markdown."""
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         serving = self._manager.serving
@@ -221,7 +221,7 @@ class SearchService:
         return answers
 
     def version(self) -> str | None:
-        """As `IndexService.version`."""
+        """Return the token of `IndexService.version`."""
         if self._queries.last_failure or self._reranking.is_loading or self._reranking.error:
             return None
 
@@ -231,14 +231,14 @@ class SearchService:
                 return None
             if not self._model.recipe.matches(generation):
                 return None
-            revision = generation.catalog.meta("revision")  # questions are embedded only after it is counted up
+            revision = generation.catalog.meta("revision")  # questions are embedded only after it is incremented
             facts = generation.name, revision, index.head, self._fingerprint, self._searcher.pinned.fingerprint
             return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
         return self._reader.ask(of)
 
     def _submit(self, queries: Sequence[Query], mode: Mode) -> Pending:
-        """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
+        """Start embedding queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
         pending = self._queries.submit(each.text for query in queries for each in query.all)
@@ -251,7 +251,7 @@ class SearchService:
             return False
         try:
             return recipe.matches_vectors(serving)
-        except CatalogError:  # the search itself handles that
+        except CatalogError:  # handled by the search itself
             return True
 
     def _search(
@@ -277,15 +277,15 @@ class SearchService:
         section_words: int,
         rerank_scores: Sequence[RerankScores],
     ) -> list[tuple[Answer, Shortlist]] | None:
-        """Search one state of the serving generation; return each answer and its shortlist; None without an index.
+        """Search one snapshot of the serving generation; return each answer and its shortlist, or None without an index.
 
-        If there are no vectors although they are needed now, they are added to `pending`.
+        Vectors that turn out to be needed but are missing are added to `pending`.
         """
 
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._reader.freshness(generation)
             keywords_only = self._model.why_keywords_only(generation)
-            if not pending:  # another generation may have taken over since
+            if not pending:  # another generation may serve by now
                 pending.extend(self._submit(queries, options.mode))
             given = pending if pending and not keywords_only else [[]] * len(queries)
             found = [
@@ -322,7 +322,7 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
 
 
 def _page(query: str, answer: Answer, options: SearchOptions, seconds: float) -> Answer:
-    """Return the part of an answer that was asked for: what a result shows depends on those before it."""
+    """Return the requested part of an answer; the display of a result depends on those before it."""
     results, lead = answer.results[options.offset :], None if options.offset else answer.lead
     milliseconds = round(1000 * seconds, 1)
     return structs.replace(answer, query=query, results=results, lead=lead, total=len(results), processing_ms=milliseconds)

@@ -1,4 +1,4 @@
-"""Ask the serving generation, and continue when it fails or is replaced meanwhile."""
+"""Query the serving generation, and continue when it fails or is replaced meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ServingReader:
-    """Asks the serving generation, in one snapshot of its catalog. Errors: `IndexUnavailableError`, those of the question."""
+    """Query the serving generation, in one snapshot of its catalog. Errors: `IndexUnavailableError`, errors of the query."""
 
     def __init__(self, manager: IndexManager, telemetry: Telemetry) -> None:
         self._manager = manager
@@ -31,7 +31,7 @@ class ServingReader:
         self.freshness = manager.index.freshness
 
     def ask(self, question: Callable[[Generation], T]) -> T | None:
-        """Return what the serving generation answers, None if there is none; ask again if it fails or is replaced."""
+        """Return the serving generation's answer, or None without one; retry if it fails or is replaced."""
         generation = self._manager.serving
         while generation is not None:
             store = generation.vector_store
@@ -51,14 +51,14 @@ class ServingReader:
         return None
 
     def ask_for_page(self, path: str, question: Callable[[Generation], T]) -> T:
-        """Return what the serving generation says of a page; `PageNotFoundError` if there is none yet."""
+        """Return the serving generation's answer about a page; `PageNotFoundError` if there is none yet."""
         found = self.ask(question)
         if found is None:
             raise PageNotFoundError(f"the index has no page {path!r} yet: it is being built")
         return found
 
     def known_path(self, generation: Generation, path: str) -> str:
-        """Return a page's path as the index has it, whatever the case; `PageNotFoundError` if it has no such page."""
+        """Return a page's path as spelled in the index, ignoring case; `PageNotFoundError` if there is no such page."""
         known = generation.catalog.pages.find_path(path)
         if known is not None:
             return known
@@ -68,7 +68,7 @@ class ServingReader:
         raise page_not_found("the index", path, generation.catalog.blobs())
 
     def _recover(self, failed: Generation, store: VectorStore, failure: VectorStoreError | CatalogError) -> Generation:
-        """Return the generation to ask next: the same without its vector store, or the successor of one whose catalog fails."""
+        """Return the generation to query next: the same without its vector store, or its successor if the catalog fails."""
         try:
             if isinstance(failure, CatalogError):
                 return self._successor(failed, failure)
@@ -80,7 +80,7 @@ class ServingReader:
         return failed
 
     def _successor(self, failed: Generation, failure: CatalogError) -> Generation:
-        """Return what replaces a generation whose catalog fails; `IndexUnavailableError` if nothing does soon."""
+        """Return the successor of a generation whose catalog fails; `IndexUnavailableError` if none follows soon."""
         if isinstance(failure, CatalogCorruptError):
             self._manager.mark_corrupt(failed)
             successor = self._manager.index.wait_for_successor(failed, _SUCCESSOR_SECONDS)

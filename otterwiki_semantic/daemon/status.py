@@ -1,4 +1,4 @@
-"""The status of the index: what it holds, and what keeps it from working."""
+"""The status of the index: its contents, and its problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETRIED = "no action needed: they are retried within an hour; if a page fails a
 
 
 class StatusReport:
-    """Collects the status of the index, and its problems."""
+    """Collect the status of the index, and its problems."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class StatusReport:
             try:
                 return self._status_of(generation, self._manager.syncs.error, urls)
             except CatalogError as error:
-                if self._manager.serving is generation:  # it is not being replaced
+                if self._manager.serving is generation:  # not being replaced
                     return self._status_of(None, error, urls)
 
     def metrics(self) -> str:
@@ -120,7 +120,7 @@ class StatusReport:
             shown.append(
                 Problem(message, "configure other settings and restart the wiki; or go back: otterwiki-semantic rollback")
             )
-        if self._model.error is not None:  # what it means for pages and queries is shown as well
+        if self._model.error is not None:  # its effect on pages and queries is reported as well
             shown.append(problem(self._model.error))
         if generation is not None:
             shown += [*self._lack_of_vectors(generation), *_bad_pages(generation)]
@@ -147,7 +147,7 @@ def _previous(generation: Generation | None) -> PreviousIndex | None:
 
 
 def _bad_pages(generation: Generation) -> list[Problem]:
-    """Return a problem that names the pages that are not indexed as they should be, if there are any."""
+    """Return a problem that names the pages that are not indexed completely, if any."""
     if not generation.catalog.is_current:
         return []
     found = generation.catalog.pages.problems()
@@ -170,7 +170,7 @@ def _bad(found: Sequence[tuple[str, str]], what: str, hint: str) -> list[Problem
 
 
 def _not_shown(generation: Generation | None, urls: PageUrls) -> list[Problem]:
-    """Report the pages that the wiki cannot show."""
+    """Return a problem for the pages that the wiki cannot show."""
     pages = () if generation is None or urls.retains_case else generation.catalog.pages.facts()
     hidden = [page.path for page in pages if not urls.shows(page.path)]
     if not hidden:

@@ -17,16 +17,16 @@ from otterwiki_semantic.storage import StoredVector
 _MAX_FAILURES = 3
 
 LocatedChunks = Mapping[str, tuple[str, Chunk | StoredChunk]]
-"""Chunks by the ids of their vectors, each with the path of a page that contains it."""
+"""Chunks by vector id, each with the path of a page that contains it."""
 
 log = logging.getLogger(__name__)
 
 
 class EmbeddingStage:
-    """Embeds the chunks of one sync after another.
+    """Embed the chunks of syncs.
 
-    A chunk that the model fails on gets no vector. After three failures in a row the model is not asked again in the same sync;
-    if it cannot be reached, it is left alone for 30 s.
+    A chunk on which the model fails gets no vector. After three consecutive failures, the model is not used again in the same
+    sync; if it cannot be reached, it is not used for 30 s.
     """
 
     def __init__(self, embedder: Embedder, check_stop: Callable[[], None], telemetry: Telemetry) -> None:
@@ -40,29 +40,29 @@ class EmbeddingStage:
         self.texts = 0
         """Chunks embedded since this object was created."""
         self.seconds = 0.0
-        """How long the model took for them."""
+        """The model's time for these chunks."""
         self.error: str | None = None
-        """Why the model failed in the last sync that asked it; None if it did not."""
+        """The model's failure in the last sync that used it; None if there was none."""
 
     @property
     def is_resting(self) -> bool:
-        """Whether the model could not be reached lately, and is left alone."""
+        """Whether the model could not be reached recently and is not used for now."""
         return self._unreachable.is_active
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the model is not asked again in this sync."""
+        """Whether the model is not used again in this sync."""
         return self._failures >= _MAX_FAILURES or self.is_resting
 
     def begin(self, heading_weight: float, fingerprint: str | None) -> None:
-        """Begin a sync of an index whose vectors have this fingerprint."""
+        """Start a sync of an index whose vectors have this fingerprint."""
         self._heading_weight, self._fingerprint = heading_weight, fingerprint
         self._failures = 0
         if not self.is_resting:
             self.error = None
 
     def embed(self, chunks: LocatedChunks) -> list[StoredVector]:
-        """Return the vectors of chunks; if the model fails on them, of those that it can embed one by one."""
+        """Return the vectors of chunks; after a failure, of the chunks that can be embedded one by one."""
         self._check_stop()
         if self.has_given_up:
             return []

@@ -1,4 +1,4 @@
-"""The jobs that callers ask for, rebuilds and pages that are read again, so that they can ask how each has ended."""
+"""The jobs that callers request (rebuilds, and refreshed pages) and their results."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _KEPT = 100
 
 
 class JobLog:
-    """The last jobs by id, in memory. Safe for several threads."""
+    """The most recent jobs by id, in memory. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[str, RebuildStatus] = {}
 
     def begin(self, job: RebuildStatus) -> RebuildStatus:
-        """Return a job that begins now, with its id."""
+        """Return a job that starts now, with its id."""
         return self._keep(structs.replace(job, job=secrets.token_hex(4), state=RebuildState.RUNNING, started=now()))
 
     def end(self, job: RebuildStatus, error: Exception | None) -> RebuildStatus:
-        """Return a job that ends now; one without an id is not kept."""
+        """Return a job that ends now; without an id it is not stored."""
         reason = problem(error) if error else None
         return self._keep(
             structs.replace(
@@ -44,7 +44,7 @@ class JobLog:
 
     @contextmanager
     def syncing(self) -> Iterator[list[RebuildStatus]]:
-        """End the jobs that the block puts into the list, which wait for pages, as the block ends."""
+        """End the jobs that the block adds to the list, with the block's result."""
         jobs: list[RebuildStatus] = []
         error: Exception | None = None
         try:
@@ -57,7 +57,7 @@ class JobLog:
                 self.end(job if error else structs.replace(job, pages_done=job.pages_total), error)
 
     def find(self, job: str) -> RebuildStatus:
-        """Return a job; `JobNotFoundError` if there is none with this id, or no longer."""
+        """Return a job; `JobNotFoundError` if the id is unknown or has expired."""
         with self._lock:
             found = self._jobs.get(job)
         if found is None:

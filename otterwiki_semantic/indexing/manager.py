@@ -1,7 +1,7 @@
 """Keep the serving index up to date with HEAD, and rebuild it when its recipe changes or its files are damaged.
 
 Three jobs run in the background, at most one of each: a sync brings the serving generation to HEAD, the mirror fills ChromaDB
-from it, and a rebuild builds another one next to it. A job that fails is logged, shown in the status, and retried.
+from it, and a rebuild builds another generation. A failed job is logged, shown in the status, and retried.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from otterwiki_semantic.search import query_in_languages, search_chunks
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _WAKE_SECONDS = 0.05
-"""A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
+"""A save calls several hooks before it returns: a single sync shortly after covers all of them and delays no user."""
 _LOOK_SECONDS = 0.25
-"""How often a search that waits for HEAD looks whether it has waited long enough."""
+"""How often a search that waits for HEAD checks its timeout."""
 _ANY_QUERY = "a question"
 _SYNC = "sync"
 
@@ -68,13 +68,13 @@ class IndexManager:
         self.rebuilds = RebuildJob(builder, tracker, *parts, on_ended=self._after_rebuild)
         self.mirroring = MirrorJob(index, scheduler, self._tidy, self.mark_corrupt)
         self.on_synced: Callable[[], None] = lambda: None
-        """What is called in the background after each sync."""
+        """Callbacks, run in the background after each sync."""
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and start the jobs."""
         serving = self._open_current()
         if serving is not None and serving.catalog.is_current:
-            with suppress(SemanticError):  # the sync reports it
+            with suppress(SemanticError):  # reported by the sync
                 self.syncs.indexer.leave_out_excluded(serving.catalog)
         self.index.set(serving)
         if serving is not None:
@@ -84,7 +84,7 @@ class IndexManager:
         self.scheduler.start()
 
     def stop(self, timeout: float) -> None:
-        """Stop the work between two steps, and close the files."""
+        """Stop the work at the next step, and close the files."""
         if self.index.is_stopping:
             return
         self.index.stop()
@@ -99,21 +99,21 @@ class IndexManager:
 
     @property
     def serving(self) -> Generation | None:
-        """The generation that serves."""
+        """The serving generation."""
         return self.index.generation
 
     def stable_generation(self) -> Generation | None:
-        """Return the serving generation if it equals HEAD and no other is being built."""
+        """Return the serving generation if it equals HEAD and no rebuild is running."""
         return self.serving if self.index.equals_head() and not self.rebuilds.tracker.is_running else None
 
     def wake(self) -> None:
-        """Ask for a sync in a moment."""
+        """Request a sync, which starts shortly."""
         self.scheduler.run_within(_WAKE_SECONDS, _SYNC, self._sync)
 
     def wait_until_head(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds until the index equals HEAD as it is now, or what HEAD has become since.
+        """Wait up to `timeout` seconds until the index equals the current HEAD or a later one.
 
-        Only words are waited for if the vectors of many pages are still to be embedded by then.
+        If many pages would still lack vectors by then, wait for the keyword index only.
         """
         end, index, syncs = time.monotonic() + timeout, self.index, self.syncs
         with index.changed:
@@ -125,41 +125,41 @@ class IndexManager:
             while (left := end - time.monotonic()) > 0 and syncs.ended < wanted and not index.is_stopping:
                 if not index.is_worth_waiting(left):
                     return
-                index.changed.wait(min(left, _LOOK_SECONDS))  # how long the vectors take changes without a notice
+                index.changed.wait(min(left, _LOOK_SECONDS))  # the estimate for the vectors changes without a notification
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
-        """Ask for a sync that indexes these pages again although they are unchanged; return the job."""
+        """Request a sync that indexes these pages again although they are unchanged; return the job."""
         job = self.syncs.refresh_pages(paths)
         self.wake()
         return job
 
     def job(self, job: str) -> RebuildStatus:
-        """Return a job; `JobNotFoundError` if there is none with this id, or no longer."""
+        """Return a job; `JobNotFoundError` if the id is unknown or has expired."""
         rebuild = self.rebuilds.tracker.status
         return rebuild if rebuild.job == job else self.syncs.jobs.find(job)
 
     def roll_back(self, record: Callable[[Generation, Generation], None]) -> Generation:
-        """Let the previous generation serve: see `PreviousIndex.roll_back`. Errors: also `RebuildRunningError`."""
+        """Serve the previous generation: see `PreviousIndex.roll_back`. Also raises `RebuildRunningError`."""
         self.rebuilds.tracker.check_idle()
         with self.index.changing:
             self.rebuilds.tracker.check_idle()
             return self.previous.roll_back(record)
 
     def mark_corrupt(self, generation: Generation) -> None:
-        """Let the next sync discard a generation whose catalog was found to be corrupt."""
+        """Mark a generation with a corrupt catalog, for the next sync to discard."""
         self.index.corrupt = generation
         self.wake()
 
     def mark_keyword_index_damaged(self, generation: Generation) -> None:
-        """Rebuild a generation whose keyword index was found to be damaged; until then its vectors answer."""
+        """Rebuild a generation whose keyword index is damaged; until then its vectors answer."""
         if self.index.damaged_keywords is not generation:
             self.index.damaged_keywords = generation
             self.scheduler.run_in(0, "repair", self.rebuilds.request_if_unfit)
 
     def _open_current(self) -> Generation | None:
-        """Open the generation that serves; one of another recipe also serves, if its keywords at least can be searched.
+        """Open the serving generation, even one of another recipe if at least its keywords can be searched.
 
-        One that cannot is kept until another is complete, for users who return to the version that made it.
+        One that cannot be searched is kept until another is complete, for users who return to the version that built it.
         """
         generation = self._generations.open_current()
         if generation is not None and not self._can_serve(generation):
@@ -211,7 +211,7 @@ class IndexManager:
         self.wake()
 
     def _check_catalog(self) -> None:
-        """Read the whole catalog once: a corrupt part might otherwise be found much later."""
+        """Read the whole catalog once, to find corruption early."""
         serving = self.serving
         if serving is None:
             return
@@ -224,7 +224,7 @@ class IndexManager:
             log.warning("the catalog was not checked: %s", error)
 
     def _compact(self) -> None:
-        """Return unused space of the serving generation to the disk; no answer waits for it."""
+        """Return unused space of the serving generation to the disk, without blocking searches."""
         try:
             with self.index.changing:
                 serving = self.serving

@@ -1,4 +1,4 @@
-"""The job that fills ChromaDB from the serving generation, apart from syncs, and then removes what that generation replaced."""
+"""Fill ChromaDB from the serving generation, independently of syncs, and then remove the generation that it replaced."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.storage import Generation
 
 _QUIET_SECONDS, _LONGEST_SECONDS = 1.0, 30.0
-"""How long after a change of the index ChromaDB is filled, and the longest time that further changes put this off."""
+"""How long after a change ChromaDB is filled, and how long further changes may delay this."""
 _TURN_SECONDS, _PAUSE_SECONDS = 0.25, 0.1
-"""How long ChromaDB is filled at a time, for which a sync has to wait, and the pause between two turns."""
+"""How long ChromaDB is filled at a time, during which a sync must wait, and the pause between two turns."""
 _RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
 _SLOT = "mirror"
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class MirrorJob:
-    """Fills ChromaDB a little at a time, until it holds what the catalog has. A store that fails is asked again by itself."""
+    """Fill ChromaDB in small steps until it equals the catalog. A failing store is retried automatically."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class MirrorJob:
         self._tidy = tidy
         self._mark_corrupt = mark_corrupt
         self._waits_since: float | None = None
-        """Since when a change of the index has not been mirrored."""
+        """When the oldest change that is not mirrored was made."""
         self._requested: tuple[str, str | None] | None = None
-        """The generation and its revision for which that was last requested."""
+        """The generation and revision of the last request."""
         self._backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
 
     def request(self, generation: Generation) -> None:
-        """Have ChromaDB filled once the generation has rested for a moment."""
+        """Fill ChromaDB after the generation has been unchanged for a moment."""
         now, state = time.monotonic(), (generation.name, generation.catalog.meta("revision"))
         if state == self._requested:
             self._scheduler.run_within(_QUIET_SECONDS, _SLOT, self._run)
@@ -83,6 +83,6 @@ class MirrorJob:
             self._scheduler.run_within(pause, _SLOT, self._run)
 
     def _is_settled(self, generation: Generation) -> bool:
-        """Whether a generation equals a commit, and may be written to."""
+        """Whether a generation equals a commit and may be written to."""
         catalog = generation.catalog
         return catalog.is_current and catalog.is_in_place and not (catalog.is_changing or self._index.is_left_to_rebuild)

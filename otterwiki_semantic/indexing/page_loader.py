@@ -1,4 +1,4 @@
-"""Turn files of the repository into pages to index, whatever they contain: reading has limits, and falls back to plain text."""
+"""Load files of the repository as pages to index, whatever they contain: within limits, and as plain text if parsing fails."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from otterwiki_semantic.indexing.crash_log import CrashLog
 
 _MAX_CRASHES = 3
 _MANY_PAGES = 200
-"""Pages from which on several processes read them."""
+"""The number of pages from which several processes read them."""
 _MANY_FILES = 8
-"""The same of attached files."""
+"""The number of attached files from which several processes read them."""
 _FILE_SECONDS = 60.0
-"""Processor time in which an attached file becomes Markdown."""
+"""CPU seconds for converting an attached file to Markdown."""
 _MAX_PROCESSES = 8
 _IDLE_SECONDS, _NICENESS = 10.0, 10
-"""Of the processes that read many pages: when they end, and how far they make way for searches and the wiki."""
+"""The processes that read many pages: seconds until an idle one exits, and the niceness that favours searches and the wiki."""
 _PAGES_AHEAD, _BYTES_AHEAD = 192, 4 << 20
-"""How much is read ahead: enough to keep all processes busy while a batch is stored."""
+"""How much is read ahead: enough to occupy all processes while a batch is stored."""
 
 log = logging.getLogger(__name__)
 
 
 class PageLoader:
-    """Reads, parses, divides and analyses pages, in processes of their own, which are ended if a page takes too long.
+    """Read, parse, chunk and analyse pages in separate processes, which are killed if a page takes too long.
 
-    One process reads the pages of an edit and waits for the next one. Many pages are read by others, one for each usable
-    processor, whose memory is then free again.
+    One process reads the pages of an edit and waits for the next one. Many pages are read by additional processes, one per
+    available CPU, which exit afterwards to free their memory.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class PageLoader:
         self._languages = languages
 
     def with_model(self, embedder: Embedder, languages: Sequence[str]) -> PageLoader:
-        """Return one for another model and languages; both share the processes that read."""
+        """Return a loader for another model and other languages that shares the reading processes."""
         other = copy(self)
         other._embedder, other._languages = embedder, languages
         return other
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
-        """Yield the page of each file; all are pages, or all are attached files.
+        """Yield the page of each file; the files are all pages, or all attached files.
 
-        Its `problem` says what of it is not indexed as it should be. Errors: those of git.
+        A page's `problem` says what is not indexed completely. Raises errors of git.
         """
         reader = _PageReader(self._embedder, profile, self._languages, self._repository)
         contents = self._contents(files)
@@ -86,7 +86,7 @@ class PageLoader:
         yield from self._load_at_once(contents, reader)
 
     def _contents(self, files: Sequence[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
-        """Yield files with what they contain; nothing of an attached file that is too large, or whose text is known."""
+        """Yield files with their contents; empty for an attached file that is too large, or whose text is known."""
         unread = [not file.kind or (file.size <= MAX_FILE_BYTES and not self._is_known(file)) for file in files]
         max_bytes = MAX_FILE_BYTES if any(file.kind for file in files) else MAX_PAGE_BYTES
         blobs = self._repository.read_blobs(
@@ -99,7 +99,7 @@ class PageLoader:
         return file.kind is not None and self._repository.file_text(file.blob, file.kind) is not None
 
     def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
-        """Yield pages that several processes read, in order."""
+        """Yield pages in order, read by several processes."""
         idle: SimpleQueue[WorkerProcess] = SimpleQueue()
         for other in self._others:
             idle.put(other)
@@ -131,10 +131,10 @@ class PageLoader:
             return future.result()
 
     def _read_singly(self, files: Sequence[PageFile]) -> int:
-        """Return how many of the first files are read one by one.
+        """Return how many of the first files to read one by one.
 
-        One of many, so that the process for edits is ready for them. If a page has ended the index daemon, those that were read
-        at the same time, too.
+        One of many, so that the process for edits is ready for them. After a page has ended the index daemon, also the pages
+        that were read at the same time.
         """
         many = _MANY_FILES if any(file.kind for file in files) else _MANY_PAGES
         if len(files) < many or not self._others:
@@ -149,27 +149,27 @@ class PageLoader:
         return self._crash_log.crashes(file) if self._crash_log else 0
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the processes."""
         for worker in (self._worker, *self._others):
             worker.close()
 
 
 class _PageReader:
-    """Reads pages for one model and its profile. Safe for several threads, each with a process of its own."""
+    """Read pages for one model and its profile. Thread-safe; each thread has its own process."""
 
     def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str], repository: Repository) -> None:
         self._repository = repository
         try:
             embedder.count_tokens([""])
             portable: TokenCounter | None = getattr(embedder, "word_counter", None)
-        except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
+        except ModelError:  # reported by the embedding stage; only the tokenizer is missing here
             portable = ByteCounter()
         self._is_portable = portable is not None
-        """Whether another process can count tokens; if not, pages are only parsed there."""
+        """Whether another process can count tokens; otherwise pages are only parsed there."""
         self._settings = PageSettings(portable or embedder, profile, tuple(languages), repository.notation)
 
     def read(self, file: PageFile, content: bytes, worker: WorkerProcess, crashes: int) -> Page:
-        """Return a page, which is plain text if the parser fails, or had better not be asked again."""
+        """Return a page; as plain text if the parser fails, or should not be tried again."""
         problems = []
         if file.kind:
             text, problem = self._attachment_text(file, file.kind, content, worker, crashes)
@@ -204,7 +204,7 @@ class _PageReader:
             )
         except AttachmentError as error:
             text = AttachmentText("", f"it {error}")
-        except LimitExceededError as error:  # perhaps not next time
+        except LimitExceededError as error:  # may succeed next time
             return AttachmentText("", f"reading it {error}")
         if self._repository.texts:
             self._repository.texts.put(file.blob, kind, text)
@@ -234,7 +234,7 @@ class _PageReader:
         return self._divided(file, document, text, failure)
 
     def _plain_text(self, file: PageFile, text: str, worker: WorkerProcess) -> Document:
-        """Return a page as plain text, with its front matter; if not even that can be read, no model gets the text."""
+        """Return a page as plain text, with its front matter; if even that cannot be read, no model gets the text."""
         if file.kind:
             return parse_plain_text(text)
         try:
@@ -244,7 +244,7 @@ class _PageReader:
         return replace(parse_plain_text(text), front_matter=front_matter)
 
     def _divided(self, file: PageFile, document: Document, text: str, failure: str) -> tuple[Page, str]:
-        """Divide a page here."""
+        """Chunk a page in this process."""
         settings = self._settings
         try:
             return divide_page(file.path, file.blob, document, settings, file.kind), failure

@@ -1,4 +1,4 @@
-"""What is kept besides the serving generation: the one that it replaced, which can serve again, and builds to be continued."""
+"""The generations besides the serving one: its predecessor, which can serve again, and unfinished builds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PreviousIndex:
-    """The generation that the serving one replaced, with another recipe. Changed only while `ServingIndex.changing` is held."""
+    """The serving generation's predecessor of another recipe. Changed only while `ServingIndex.changing` is held."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PreviousIndex:
         index: ServingIndex,
         loader: PageLoader,
     ) -> None:
-        """`recipe_of` returns the recipe of a generation that was made with other settings."""
+        """`recipe_of` returns the recipe of a generation that was built with other settings."""
         self._repository = repository
         self._generations = generations
         self._recipe = recipe
@@ -38,12 +38,12 @@ class PreviousIndex:
         self._index = index
         self._loader = loader
         self.generation: Generation | None = None
-        """None: there is none to return to."""
+        """None if there is nothing to return to."""
         self._tidied = ""
-        """The serving generation besides which nothing is left that nobody needs."""
+        """The serving generation for which unneeded generations were last removed."""
 
     def tidy(self, serving: Generation, *, is_rebuilding: bool) -> None:
-        """Remove what a generation replaced once its collection is complete, and bring the previous one to HEAD."""
+        """Remove the generation's predecessor once its collection is complete, and bring the previous index to HEAD."""
         previous = self.generation
         if self._tidied != serving.name and serving.mirror.is_whole and not is_rebuilding:
             if previous is not None:
@@ -57,14 +57,14 @@ class PreviousIndex:
             self._follow(self.generation, serving)
 
     def remove_others(self, serving: Generation | None) -> None:
-        """Remove what nobody needs besides the serving generation; an interrupted build of the present recipe stays."""
+        """Remove all unneeded generations except the serving one; an unfinished build of the current recipe is kept."""
         is_outdated = serving is not None and not self._recipe.matches(serving)
         self._generations.remove_others(serving, self._recipe.fingerprint if is_outdated else "")
 
     def _follow(self, previous: Generation, serving: Generation) -> None:
-        """Bring the previous generation to HEAD by words; only vectors that the serving one has are taken over.
+        """Bring the previous generation's keyword index to HEAD; only vectors of the serving generation are copied.
 
-        What changed is embedded if it serves again. One whose recipe is not known for certain stays as it is until then.
+        Other changes are embedded if it serves again. If its recipe is uncertain, it stays unchanged until then.
         """
         try:
             if previous.catalog.commit == serving.catalog.commit:
@@ -90,9 +90,9 @@ class PreviousIndex:
             previous.destroy()
 
     def roll_back(self, record: Callable[[Generation, Generation], None]) -> Generation:
-        """Let the previous generation serve when the index is opened again, and keep the serving one; return the previous one.
+        """Return the previous generation, which will serve when the index is reopened; the serving one is kept.
 
-        `record` is called with both before anything is changed. Errors: `RollbackError` if there is none, or if that cannot be
+        `record` is called with both before any change. Errors: `RollbackError` if there is none, or if the change cannot be
         written.
         """
         previous, serving = self.generation, self._index.generation

@@ -14,31 +14,31 @@ from otterwiki_semantic.core.records import Progress
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 
 _FIRST_SECONDS, _NEXT_SECONDS = 5.0, 30.0
-"""Work that takes longer is announced, and its progress from then on."""
+"""The seconds after which work is announced, and then the interval of progress reports."""
 
 
 def now() -> str:
-    """Return the time in ISO 8601, in UTC, to the second."""
+    """Return the current time in ISO 8601, in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class ProgressTracker:
-    """Counts what is stored and what is embedded, and estimates the time that both will take. Safe for several threads."""
+    """Count stored and embedded items, and estimate the remaining time. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.reset()
 
     def reset(self, copied_pages: int = 0, copied_chunks: int = 0) -> None:
-        """Start to count for a new index, which begins with what is copied."""
+        """Start counting for a new index, which begins with copied pages and chunks."""
         with self._lock:
             self._copied_pages, self._copied_chunks = copied_pages, copied_chunks
         self.begin((), 0)
 
     def begin(self, files: Sequence[PageFile], removed: int, pages: int = 0, chunks: int = 0) -> None:
-        """Start to count the files to index and the pages that were removed, in addition to what was copied.
+        """Start counting the files to index and the removed pages, in addition to copied ones.
 
-        `pages` and `chunks` are found by meaning already, if this continues an earlier sync.
+        `pages` and `chunks` already have vectors, if this continues an earlier sync.
         """
         with self._lock:
             self._pages_before, self._chunks_before = pages, chunks
@@ -53,19 +53,19 @@ class ProgressTracker:
             self._embedded, self._seconds = 0, 0.0
 
     def page_read(self, size: int, chunks: int) -> None:
-        """Count a page that was read and divided, but not yet stored."""
+        """Count a page that was read and chunked, but not yet stored."""
         with self._lock:
             self._bytes_done += size
             self._chunks_read += chunks
 
     def pages_stored(self, count: int, lacking: int = 0) -> None:
-        """Count pages that are found by their words, `lacking` of which lack vectors."""
+        """Count pages that keyword search can find; `lacking` of them lack vectors."""
         with self._lock:
             self._pages_stored += count
             self._pages_lacking += lacking
 
     def begin_embedding(self, pages: int, chunks: int) -> None:
-        """Start to count these pages and chunks, which lack vectors: all pages are stored."""
+        """Start counting pages and chunks that lack vectors, after all pages are stored."""
         with self._lock:
             self._embedding_since = time.monotonic()
             self._pages_lacking, self._chunks_missing = pages, chunks
@@ -73,7 +73,7 @@ class ProgressTracker:
             self._pages_total = self._pages_stored = max(self._pages_total, pages)
 
     def chunks_embedded(self, count: int, seconds: float | None = None) -> None:
-        """Count chunks that have vectors; with `seconds`, that is how long the model took."""
+        """Count chunks that have vectors; `seconds` is the model's time, if it was used."""
         with self._lock:
             self._chunks_done += count
             if seconds is not None:
@@ -81,23 +81,23 @@ class ProgressTracker:
                 self._seconds += seconds
 
     def pages_embedded(self, count: int) -> None:
-        """Count stored pages that lack no vectors any more."""
+        """Count stored pages whose vectors are now complete."""
         with self._lock:
             self._pages_lacking -= count
 
     def end_embedding(self, lacking: int) -> None:
-        """Count the pages that still lack vectors, as the model failed."""
+        """Count the pages that still lack vectors because the model failed."""
         with self._lock:
             self._pages_lacking = lacking
 
     @property
     def pages_left(self) -> int:
-        """How many pages are not indexed yet, or lack vectors."""
+        """The number of pages that are not indexed yet, or lack vectors."""
         with self._lock:
             return self._pages_total - self._pages_stored + self._pages_lacking
 
     def snapshot(self) -> Progress:
-        """Return the progress now."""
+        """Return the current progress."""
         with self._lock:
             pages, chunks = self._copied_pages + self._pages_before, self._copied_chunks + self._chunks_before
             total, left = self._estimate()
@@ -111,7 +111,7 @@ class ProgressTracker:
             )
 
     def _estimate(self) -> tuple[int, float | None]:
-        """Return the number of chunks, and the seconds that are left; None as long as the model's speed is unknown."""
+        """Return the number of chunks and the seconds left, or None while the model's speed is unknown."""
         now, pace = time.monotonic(), self._seconds / self._embedded if self._embedded else None
         if self._embedding_since is not None:
             total = self._chunks_known + self._chunks_missing
@@ -129,9 +129,9 @@ class ProgressTracker:
 
 @contextmanager
 def announced(tracker: ProgressTracker, *, is_build: bool, indexed: Callable[[], tuple[int, int] | None]) -> Iterator[None]:
-    """Announce the progress of the work in the block, and what is `indexed` afterwards: the numbers of pages and chunks.
+    """Announce the progress of the block, and afterwards the numbers of pages and chunks that `indexed` returns.
 
-    The end of a build is always announced, other work only if it takes long, and nothing if it fails.
+    The end of a build is always announced, the end of other work only if it takes long, and a failure never.
     """
     start, ended = time.monotonic(), threading.Event()
     announcing = threading.Thread(target=_announce, args=(tracker, start, ended), name="announcing", daemon=True)

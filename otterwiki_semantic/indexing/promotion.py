@@ -1,4 +1,4 @@
-"""The promotion of a new index: what it costs, and the checks that it has to pass before it serves."""
+"""The promotion of a new index: its estimated cost, and the checks before it serves."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from otterwiki_semantic.storage import Generation
 _BYTES_PER_CHUNK = 18_000
 _TEXT_BYTES_PER_CHUNK = 900
 _SECONDS_PER_CHUNK, _SECONDS_PER_TEXT, _SECONDS_PER_COPY = 0.004, 0.01, 0.0002
-"""What a chunk takes in a first build apart from its embedding, the embedding, and a copy; later builds know better."""
+"""Seconds per chunk in a first build: without embedding, for embedding, and for a copy. Later builds use measured values."""
 _MIN_SECONDS = 0.1
 _SAMPLE = 8
 _DISK_MARGIN = 1.2
 PACE = "seconds per chunk"
 
 Rows = list[tuple[float, float | None, float]]
-"""Of each judged query: recall@10, recall@10 by meaning alone (None: not known), and reciprocal rank."""
+"""For each judged query: recall@10, recall@10 by meaning alone (None if unknown), and reciprocal rank."""
 
 
 def estimate(
     serving: Generation | None, text_bytes: int, embedder: Embedder, *, embeds: bool, copies: bool, place: Path
 ) -> Estimate:
-    """Estimate what a new index takes: from the serving one if it is complete, else from the size of the pages.
+    """Estimate the cost of a new index: from the serving one if it is complete, otherwise from the size of the pages.
 
-    The model is timed with a few chunks of the wiki; an index that `copies` the serving one needs neither it nor the pages.
-    `place` is a directory on the disk of the new index.
+    The model is timed with a few chunks of the wiki; an index that `copies` the serving one needs neither the model nor the
+    pages. `place` is a directory on the disk of the new index.
     """
     free = shutil.disk_usage(place).free
     if serving is None or serving.catalog.meta("commit") is None:
@@ -66,7 +66,7 @@ def estimate(
 
 
 def _seconds_per_text(serving: Generation, embedder: Embedder) -> float:
-    if not serving.catalog.is_current:  # it may have texts that no model gets any more
+    if not serving.catalog.is_current:  # it may have texts that no model may see any more
         return _SECONDS_PER_TEXT
     texts = serving.catalog.sample_texts(_SAMPLE)
     if not texts:
@@ -82,7 +82,7 @@ def _seconds_per_text(serving: Generation, embedder: Embedder) -> float:
 
 
 def check_disk_space(wanted: Estimate, place: Path) -> None:
-    """Refuse a build that the disk has no room for; `RebuildRefusedError` contains both numbers."""
+    """Refuse a build for which the disk has no room; `RebuildRefusedError` contains both numbers."""
     if wanted.disk_bytes * _DISK_MARGIN > wanted.free_bytes:
         raise RebuildRefusedError(
             f"a rebuild needs about {wanted.disk_bytes / 1e6:.0f} MB in addition to the serving index,"
@@ -91,10 +91,10 @@ def check_disk_space(wanted: Estimate, place: Path) -> None:
 
 
 def check_complete(generation: Generation, allowed: int) -> None:
-    """Refuse an index that is not complete.
+    """Refuse an incomplete index.
 
-    ChromaDB is filled when the index serves: until then searches compare the catalog's vectors. Errors: `ModelError` if the
-    model failed on more pages than `allowed` (as many as in the serving index), and on more than one in a hundred.
+    ChromaDB is filled only when the index serves; until then, searches use the catalog's vectors. Raises `ModelError` if the
+    model failed on more pages than `allowed` (the number in the serving index), and on more than one in a hundred.
     """
     counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
     if unfinished > max(1, counts.pages // 100, allowed):
@@ -107,17 +107,17 @@ _RANKINGS = {_HYBRID: RANKED_PAGES, _SEMANTIC: structs.replace(RANKED_PAGES, mod
 
 @dataclass(frozen=True, slots=True)
 class QualityGate:
-    """Compares a new index with the serving one on the judged queries of the wiki, if there are any."""
+    """Compare a new index with the serving one on the judged queries of the wiki, if there are any."""
 
     recipe: IndexRecipe
     read_queries: Callable[[], Sequence[JudgedQuery]]
     asking: Callable[[Generation], Ask]
-    """Returns what searches a generation, serving or not."""
+    """Returns a function that searches a generation, serving or not."""
 
     def measure(self, generation: Generation, queries: Sequence[JudgedQuery]) -> tuple[Run, Run]:
-        """Ask judged queries, and return the runs of hybrid searches and of those by meaning alone.
+        """Run judged queries, and return the runs of hybrid searches and of searches by meaning alone.
 
-        The figures are recorded in the catalog while the model is available.
+        While the model is available, the metrics are recorded in the catalog.
         """
         hybrid, semantic = judge(self.asking(generation), queries, _RANKINGS, only_pages=True)
         if self.recipe.matches_vectors(generation) and generation.catalog.is_current:
@@ -126,19 +126,19 @@ class QualityGate:
         return hybrid, semantic
 
     def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> tuple[Figures, Figures] | None:
-        """Return the figures of both over the queries that still have a page; None if there are none."""
+        """Return the metrics of both over the queries that still have a page; None if there are none."""
         return _figures_of_answerable(self._known_rows(serving, queries), self._known_rows(new, queries), queries, new)
 
     def fall(
         self, previous: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run], serving: Generation
     ) -> str | None:
-        """Return which figure of the serving index, from its runs, is much lower than the last of the previous one, if any."""
+        """Return which metric of the serving index, from its runs, is much lower than the last of the previous one, if any."""
         before = _cached_rows(previous, queries)
         both = _figures_of_answerable(before, _rows(*runs), queries, serving) if before else None
         return fall(*both) if both else None
 
     def _known_rows(self, generation: Generation, queries: Sequence[JudgedQuery]) -> Rows:
-        """Return what an index achieves, or what it achieved while its model was available."""
+        """Return the metrics of an index, recorded ones if its model is no longer available."""
         if self.recipe.matches_vectors(generation):
             return _rows(*self.measure(generation, queries))
         return _cached_rows(generation, queries) or _rows(self.measure(generation, queries)[0], None)
@@ -152,7 +152,7 @@ def _cached_rows(generation: Generation, queries: Sequence[JudgedQuery]) -> Rows
 def _figures_of_answerable(
     before: Rows, after: Rows, queries: Sequence[JudgedQuery], newer: Generation
 ) -> tuple[Figures, Figures] | None:
-    """Return the figures of both over the queries that the newer index has a page for; None if there are none."""
+    """Return the metrics of both over the queries for which the newer index has a page; None if there are none."""
     kept = answerable(queries, newer.catalog.blobs())
     if not kept:
         return None
@@ -175,7 +175,7 @@ def _cache_key(queries: Sequence[JudgedQuery]) -> str:
 
 
 def check_quality(before: Figures, after: Figures) -> None:
-    """Refuse an index that is much worse than the serving one in any figure; `RebuildRefusedError` contains both values."""
+    """Refuse an index that is much worse than the serving one in any metric; `RebuildRefusedError` contains both values."""
     worse = fall(before, after)
     if worse is not None:
         raise RebuildRefusedError(

@@ -1,4 +1,4 @@
-"""Rebuilds: another generation is built next to the serving one, checked, and compared with it."""
+"""Rebuilds: build a generation next to the serving one, check it, and compare both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class RebuildTracker:
-    """The status of the last rebuild, and all that changes it. Safe for several threads."""
+    """The status of the last rebuild. Thread-safe."""
 
     def __init__(self, jobs: JobLog | None = None, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.progress = ProgressTracker()
@@ -53,11 +53,11 @@ class RebuildTracker:
         self.error: Exception | None = None
         """Why the last rebuild failed."""
         self._serving: str | None = None
-        """The name of the generation that served when the last rebuild began."""
+        """The name of the serving generation when the last rebuild began."""
 
     @property
     def status(self) -> RebuildStatus:
-        """The status now."""
+        """The current status."""
         with self._lock:
             progress = structs.asdict(self.progress.snapshot())
             if not self.is_running:
@@ -71,7 +71,7 @@ class RebuildTracker:
 
     @property
     def may_start(self) -> bool:
-        """Whether a rebuild may start automatically: none is running, and none ended lately."""
+        """Whether a rebuild may start automatically: none is running, and none ended recently."""
         return not (self.is_running or self._cooldown.is_active)
 
     def check_idle(self) -> None:
@@ -84,7 +84,7 @@ class RebuildTracker:
         return self.error if self._serving == serving.name else None
 
     def begin(self, serving: Generation | None, wanted: Estimate, *, copies: bool) -> None:
-        """Begin a rebuild, which `running` ends. `RebuildRunningError` if one is running."""
+        """Start a rebuild, which `running` ends. `RebuildRunningError` if one is running."""
         with self._lock:
             self.check_idle()
             log.info(
@@ -101,7 +101,7 @@ class RebuildTracker:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Record how the rebuild in the block ends. Its errors are logged, not raised."""
+        """Record the result of the rebuild in the block. Errors are logged, not raised."""
         error: Exception | None = None
         try:
             yield
@@ -116,7 +116,7 @@ class RebuildTracker:
         self._end(error)
 
     def put_off(self, serving: Generation, error: Exception) -> None:
-        """Record that a rebuild cannot begin now."""
+        """Record that a rebuild cannot start now."""
         self._serving = serving.name
         self.update(job=None)
         self._end(error)
@@ -132,7 +132,7 @@ class RebuildTracker:
 
 
 class Builder:
-    """Builds another generation next to the serving one."""
+    """Build another generation next to the serving one."""
 
     def __init__(
         self,
@@ -152,27 +152,27 @@ class Builder:
         self._tracker = tracker
 
     def is_outdated(self, serving: Generation) -> bool:
-        """Whether a generation was built with another recipe, and is not preferred to what this one makes."""
+        """Whether a generation has another recipe, and is not preferred to an index of this one."""
         return not self._recipe.matches(serving) and self.refusal(serving) is None
 
     def refusal(self, serving: Generation) -> str | None:
-        """Return why the index that this recipe makes was refused next to this generation; None if it was not."""
+        """Return why an index of this recipe was refused in favour of this generation; None if it was not."""
         fingerprint, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if fingerprint == self._recipe.fingerprint else None
 
     def begin(self, serving: Generation | None, *, full: bool) -> None:
-        """Record that a rebuild begins, with an estimate; a `full` one reads every page again, even if nothing has changed.
+        """Record the start of a rebuild, with an estimate; a `full` one reads every page again, even if unchanged.
 
         Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
         """
         self._tracker.check_idle()
         copies = not full and self._can_copy(serving)
-        wanted = self._estimate(serving, copies=copies)  # asks the model, which can take long; the status is not locked
+        wanted = self._estimate(serving, copies=copies)  # may use the model for long; the status is not locked
         check_disk_space(wanted, self._generations.data_dir)
         self._tracker.begin(serving, wanted, copies=copies)
 
     def _can_copy(self, serving: Generation | None) -> bool:
-        """Whether the same pages would make the index that the serving generation already is."""
+        """Whether a rebuild of the same pages would equal the serving generation."""
         if serving is None or not (self._recipe.matches(serving) and serving.catalog.is_current):
             return False
         return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
@@ -180,19 +180,19 @@ class Builder:
     def _estimate(self, serving: Generation | None, *, copies: bool) -> Estimate:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
-        embeds = serving is None or not self._recipe.matches(serving)  # other chunks are also other texts
+        embeds = serving is None or not self._recipe.matches(serving)  # other chunks have other texts
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
 
     def build(self, serving: Generation, kept: Generation | None = None) -> Generation:
         """Build a generation next to the serving one, and return it if it is complete and good enough.
 
-        With the recipe of the serving one it begins as a copy of it, if that is sound, and only what has changed since is
-        indexed. With another recipe it continues `kept`, an earlier index of this recipe, which also outlives a failure; or
-        what an interrupted build left, or one that the model failed on.
+        With the recipe of the serving generation, it begins as a copy, if that is sound, and only changes are indexed. With
+        another recipe, it continues `kept`, an earlier index of this recipe, which also survives a failure; or an unfinished
+        build, or one on which the model failed.
 
-        Where the serving generation can be searched by words alone, as its model is another one, the new one is returned as
-        soon as all pages are found by their words, unless judged queries are to compare both: its next sync embeds them.
+        If the serving generation supports only keyword search, because its model is another one, the new one is returned as
+        soon as keyword search finds all pages, unless judged queries must compare both; its next sync embeds the pages.
         """
         self._model.refresh()
         is_other = not self._recipe.matches(serving)
@@ -211,14 +211,14 @@ class Builder:
             if new is kept:
                 pass
             elif is_other and isinstance(error, Stopped | ModelError):
-                new.close()  # for the next build, which need not embed its texts again
+                new.close()  # kept for the next build, which reuses its vectors
             else:
                 new.destroy()
             raise
         return new
 
     def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
-        """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can make."""
+        """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can compute."""
         previous = serving.catalog if self._recipe.matches_vectors(serving) else None
         may_serve_early = previous is None and not self._gate.read_queries()
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
@@ -230,7 +230,7 @@ class Builder:
         return True
 
     def _copy(self, serving: Generation) -> Generation | None:
-        """Return a copy of the serving generation; None if the pages have to be read again."""
+        """Return a copy of the serving generation; None if the pages must be read again."""
         if not self._tracker.status.copies:
             return None
         try:
@@ -244,9 +244,9 @@ class Builder:
         return new
 
     def _check_quality(self, new: Generation, serving: Generation) -> None:
-        """Compare both on the judged queries; `RebuildRefusedError` if the new one finds much less."""
+        """Compare both on the judged queries; `RebuildRefusedError` if the new one is much worse."""
         queries = self._gate.read_queries()
-        if not queries or not serving.catalog.is_current:  # one that cannot follow HEAD is no alternative
+        if not queries or not serving.catalog.is_current:  # a catalog that cannot follow HEAD is no alternative
             return
         found = self._gate.compare(serving, new, queries)
         if found is None:
@@ -263,7 +263,7 @@ class Builder:
 
 
 class RebuildJob:
-    """Replaces the serving generation by another one, which is built meanwhile: one at a time."""
+    """Replace the serving generation with a new one, one rebuild at a time."""
 
     def __init__(
         self,
@@ -288,7 +288,10 @@ class RebuildJob:
         self._on_ended = on_ended
 
     def request(self, *, full: bool = False) -> RebuildStatus:
-        """Start a rebuild: a `full` one, as for a damaged keyword index, reads every page again. Errors: `Builder.begin`."""
+        """Start a rebuild; a `full` one, as for a damaged keyword index, reads every page again.
+
+        Raises errors of `Builder.begin`.
+        """
         serving = self._index.generation
         is_damaged = serving is not None and serving is self._index.damaged_keywords
         self.builder.begin(serving, full=full or is_damaged)
@@ -320,7 +323,7 @@ class RebuildJob:
         self._on_ended()
 
     def _rebuild_and_promote(self) -> None:
-        """Build another generation and let it serve; an index that was never built is only brought to HEAD."""
+        """Build another generation and promote it; an index that was never built is only synced with HEAD."""
         with self._index.changing:
             serving = self._index.generation
             if serving is None or serving.catalog.meta("commit") is None:
@@ -333,7 +336,7 @@ class RebuildJob:
                 self._syncs.sync(self.tracker.progress, by_rebuild=True)
 
     def _build_next_to(self, serving: Generation) -> Generation:
-        """Return a new generation; the previous one, brought to HEAD, if its recipe is wanted again."""
+        """Return a new generation, or the previous one, synced with HEAD, if its recipe is configured again."""
         previous = self._previous
         with self._index.changing:
             kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
@@ -347,7 +350,7 @@ class RebuildJob:
             raise
 
     def _promote(self, new: Generation, serving: Generation) -> None:
-        """Let a new generation replace the serving one, unless that is gone in the meantime."""
+        """Replace the serving generation with a new one, unless it is gone meanwhile."""
         index = self._index
         try:
             with index.changing:

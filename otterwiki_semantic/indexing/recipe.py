@@ -1,4 +1,4 @@
-"""How an index is built, and whether the model for it is available."""
+"""The recipe of an index, and the availability of its model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from otterwiki_semantic.search import Scale, noted_scale
 from otterwiki_semantic.storage import Generation, index_fingerprint
 
 MODEL_COOLDOWN_SECONDS = 30.0
-"""How long a model that cannot be reached is left alone."""
+"""How long a model that cannot be reached is not used."""
 _OTHER_MODEL = "the index was made with another model and is built again; until then the answer is by words alone"
 _UNKNOWN_MODEL = "the embedding model was never reached, the answer is by words alone"
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexRecipe:
-    """How an index is built. Its fingerprints change if the model's server swaps the model."""
+    """The recipe of an index. Its fingerprints change if the model's server replaces the model."""
 
     embedder: Embedder
     chunks: str
@@ -37,12 +37,12 @@ class IndexRecipe:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the recipe."""
+        """The hash that identifies the recipe."""
         return index_fingerprint(self.embedder, self.profile, self.languages)
 
     @property
     def vector_fingerprint(self) -> str:
-        """Identifies the vectors that it makes."""
+        """The hash that identifies the vectors of this recipe."""
         return vector_fingerprint(self.embedder, self.profile.heading_weight)
 
     def matches(self, generation: Generation) -> bool:
@@ -50,16 +50,16 @@ class IndexRecipe:
         return generation.fingerprint == self.fingerprint
 
     def matches_vectors(self, generation: Generation) -> bool:
-        """Whether this model made the vectors of a generation; if not, only its keywords can be searched."""
+        """Whether this model computed the vectors of a generation; otherwise only its keywords can be searched."""
         return self.embedder.dimension > 0 and generation.vector_fingerprint == self.vector_fingerprint
 
     def scale(self, generation: Generation) -> Scale:
-        """Return the scale of the similarities in a generation."""
+        """Return the similarity scale of a generation."""
         return Scale() if self.embedder.is_calibrated else noted_scale(generation) or Scale()
 
 
 class ModelStatus:
-    """Whether the model of a recipe is available."""
+    """The availability of a recipe's model."""
 
     def __init__(self, recipe: IndexRecipe) -> None:
         self.recipe = recipe
@@ -83,7 +83,7 @@ class ModelStatus:
             self.error = None
 
     def why_keywords_only(self, generation: Generation) -> str | None:
-        """Return why only the keywords of a generation can be searched; None if its vectors can also be."""
+        """Return why only the keywords of a generation can be searched; None if its vectors can be, too."""
         if self.recipe.matches_vectors(generation):
             return None
         if self.recipe.embedder.dimension:

@@ -1,4 +1,4 @@
-"""The scheduler of work in the background: syncs, rebuilds, and what follows from them."""
+"""The scheduler of background work: syncs, rebuilds, and their follow-ups."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Work = Callable[[], None]
 _THREADS = 12
 """More than there are slots."""
 _UNLIMITED = 1_000
-"""APScheduler drops a run beyond this number of instances, and counts one that is about to end: the work it was for is lost."""
+"""APScheduler drops a run above this number of instances, including one that is about to end, and its work would be lost."""
 _CLOCK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs work in named slots, which are jobs of APScheduler: in each one thing at a time.
+    """Run work in named slots (jobs of APScheduler), one task at a time in each.
 
-    What a slot is asked for while it works runs afterwards, once.
+    A task requested while its slot is busy runs afterwards, once.
     """
 
     def __init__(self) -> None:
@@ -38,22 +38,22 @@ class Scheduler:
         self._changed = threading.Condition()
         self._running: set[str] = set()
         self._next: dict[str, Work] = {}
-        """What is to run in a slot once that has ended its work."""
+        """The task to run in a slot when its current work has ended."""
         self._is_stopped = threading.Event()
 
     def start(self) -> None:
-        """Begin to run what is due."""
+        """Start running tasks that are due."""
         self._scheduler.start()
         threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
 
     def run_in(self, seconds: float, slot: str, work: Work) -> None:
-        """Run some work after a pause, in place of what waits in the same slot."""
+        """Run a task after a pause, replacing a waiting one in the same slot."""
         with self._changed:
             self._next.pop(slot, None)
             self._run_at(datetime.now(UTC) + timedelta(seconds=seconds), slot, work)
 
     def run_within(self, seconds: float, slot: str, work: Work) -> None:
-        """Run some work after a pause, or as soon as what already waits in the same slot would have run."""
+        """Run a task after a pause, or at the time of a task that already waits in the same slot, if that is earlier."""
         moment = datetime.now(UTC) + timedelta(seconds=seconds)
         with self._changed:
             waiting = self._scheduler.get_job(slot)
@@ -61,11 +61,11 @@ class Scheduler:
                 self._run_at(moment, slot, work)
 
     def is_running(self, slot: str) -> bool:
-        """Whether something runs in a slot now."""
+        """Whether a task is running in a slot."""
         return slot in self._running
 
     def stop(self, timeout: float, slot: str) -> None:
-        """Start nothing more, and wait up to `timeout` seconds for the work in one slot."""
+        """Start no more tasks, and wait up to `timeout` seconds for the one in a slot."""
         with self._changed:
             is_first = not self._is_stopped.is_set()
             self._is_stopped.set()
@@ -100,7 +100,7 @@ class Scheduler:
                     self._changed.notify_all()
 
     def _watch_clock(self) -> None:
-        """Move what waits along with a clock that is set: the times of APScheduler are those of the clock."""
+        """Shift waiting tasks when the clock is set, because APScheduler uses clock times."""
         offset = _clock_offset()
         while not self._is_stopped.wait(_CLOCK_SECONDS):
             offset, before = _clock_offset(), offset

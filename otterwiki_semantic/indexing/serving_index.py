@@ -1,4 +1,4 @@
-"""The generation that serves: what everything that asks, changes or replaces it shares."""
+"""The serving generation: shared by everything that reads, changes or replaces it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from otterwiki_semantic.storage import Generation
 
 
 class ServingIndex:
-    """The generation that serves now, if any, and how far it is behind HEAD."""
+    """The serving generation, if any, and its distance from HEAD."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -29,16 +29,16 @@ class ServingIndex:
         self.changing = threading.Lock()
         """Held while the generation is synced or replaced."""
         self.changed = threading.Condition()
-        """Announces a change of the generation, and of its pages."""
+        """Notifies of a change of the generation, or of its pages."""
         self.generation: Generation | None = None
         self.corrupt: Generation | None = None
-        """The generation whose catalog was last found to be corrupt: the next sync discards it."""
+        """The last generation with a corrupt catalog; the next sync discards it."""
         self.damaged_keywords: Generation | None = None
-        """The generation whose keyword index was last found to be damaged, and which still serves."""
+        """The last generation with a damaged keyword index; it still serves."""
         self.is_left_to_rebuild = False
-        """Whether only the rebuild that runs may change the generation: it replaces a damaged one, or embeds what it lacks."""
+        """Whether only the running rebuild may change the generation: it replaces a damaged one, or embeds missing vectors."""
         self.has_rolled_back = False
-        """Whether another generation is to serve when the index is opened again, which is soon."""
+        """Whether another generation will serve when the index is reopened, which is soon."""
 
     def set(self, generation: Generation | None) -> None:
         """Serve another generation."""
@@ -47,7 +47,7 @@ class ServingIndex:
             self.changed.notify_all()
 
     def notify(self) -> None:
-        """Announce that pages of the generation have changed."""
+        """Notify that pages of the generation have changed."""
         with self.changed:
             self.changed.notify_all()
 
@@ -60,7 +60,7 @@ class ServingIndex:
     # Stopping
 
     def stop(self) -> None:
-        """Let all work on the index end soon."""
+        """Ask all work on the index to stop."""
         self._stopping.set()
         self.notify()
 
@@ -74,15 +74,15 @@ class ServingIndex:
         self.pause(0)
 
     def pause(self, seconds: float) -> None:
-        """Let work in the background rest. Errors: `Stopped` as soon as `stop` is called."""
+        """Pause background work. Raises `Stopped` as soon as `stop` is called."""
         if self._stopping.wait(seconds):
             raise Stopped
 
-    # Compared with HEAD
+    # Comparison with HEAD
 
     @contextmanager
     def syncing(self, progress: ProgressTracker) -> Iterator[None]:
-        """Take what is pending from the progress of the sync in the block."""
+        """Report pending pages from the progress of the sync in the block."""
         self._progress = progress
         try:
             yield
@@ -97,9 +97,9 @@ class ServingIndex:
         return False
 
     def is_worth_waiting(self, seconds: float) -> bool:
-        """Whether the generation may equal HEAD within `seconds`.
+        """Whether the generation may come to equal HEAD within `seconds`.
 
-        Not if it does now, nor if it stores all pages and lacks more vectors than are embedded by then.
+        False if it does already, or if it has stored all pages and lacks more vectors than can be embedded by then.
         """
         if self.equals_head():
             return False
@@ -111,7 +111,7 @@ class ServingIndex:
         return True
 
     def freshness(self, generation: Generation | None) -> Freshness:
-        """Return which commit an index equals, and what is pending; with an `error` if git cannot read HEAD."""
+        """Return an index's commit and its pending pages; with an `error` if git cannot read HEAD."""
         commit = generation.catalog.meta("commit") if generation else None
         try:
             head = self._repository.head()
@@ -132,7 +132,7 @@ class ServingIndex:
         return len(changed) + len(removed) + len(generation.catalog.pending.pages())
 
     def counts(self) -> tuple[int, int] | None:
-        """Return the numbers of pages and chunks that can be found; None if the generation equals no commit, or fails."""
+        """Return the numbers of searchable pages and chunks; None if the generation equals no commit, or fails."""
         with suppress(CatalogError):
             if self.generation is not None and not self.generation.catalog.is_changing:
                 counts = self.generation.catalog.counts()
@@ -141,17 +141,17 @@ class ServingIndex:
 
     @property
     def exclude(self) -> tuple[str, ...]:
-        """The patterns of pages that are left out."""
+        """The patterns of excluded pages."""
         return self._repository.exclude
 
     def unread_attachments(self, head: str | None) -> dict[str, int]:
-        """Return how many attached files of HEAD this installation lacks a library for, by extension; none if git fails."""
+        """Return how many attached files of HEAD need a missing library, by extension; empty if git fails."""
         with suppress(RepositoryError):
             return self._unread(head) if head else {}
         return {}
 
     def excluded_pages(self, generation: Generation) -> dict[str, str]:
-        """Return the pages that are left out, by path, each with what excludes it. Errors: those of git and the catalog."""
+        """Return the excluded pages by path, each with what excludes it. Raises errors of git and the catalog."""
         head = self._repository.head() if self._repository.exclude else None
         by_setting = self._repository.excluded_pages(head) if head else ()
         return dict.fromkeys(generation.catalog.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)

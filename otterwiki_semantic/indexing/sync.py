@@ -1,7 +1,7 @@
-"""Bring an index to the repository's HEAD: compare two trees, and index what differs.
+"""Bring an index to the repository's HEAD: compare two trees, and index the differences.
 
-Neither events nor their order matter. Several pushed commits, a forced push, a rename, a crash in the middle or a missed event:
-each time the pages of the catalog are made equal to those of the commit.
+Neither events nor their order matter. After several pushed commits, a forced push, a rename, a crash or a missed event, the
+pages of the catalog are always made equal to those of the commit.
 """
 
 from __future__ import annotations
@@ -35,47 +35,47 @@ _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
 """Steps that wait for the model: enough to keep it busy while vectors are stored."""
 _BYTES_AT_ONCE = 250_000
-"""Pages of up to so many bytes, and no more than a batch, are embedded before they are stored: they take some seconds."""
+"""Pages of up to this many bytes, and at most one batch, are embedded before they are stored; this takes some seconds."""
 _TIMED_TEXTS = 16
-"""Texts that are embedded before the words of many pages are stored, so that the time that is left is known."""
+"""Texts embedded before the words of many pages are stored, to estimate the remaining time."""
 _MAX_OPENED = 100
 _CHUNKS_FOR_SCALE = 512
-"""Chunks after which similarities can be brought to scale; at the end it is done with all of them."""
+"""Chunks after which similarities can be scaled; at the end, the scale is computed from all of them."""
 
 log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """The work was asked to stop; what is done is kept, and the next sync continues from there."""
+    """The work was asked to stop; finished work is kept, and the next sync continues from there."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """What makes an index equal to a commit."""
+    """The changes that make an index equal to a commit."""
 
     head: str | None
     changed: Sequence[PageFile]
     """The pages to index, smallest first."""
     removed: Sequence[str]
     last_changes: Mapping[str, LastChange]
-    """As far as they are news."""
+    """New or changed entries only."""
     profile: Profile
     embed: bool = True
-    """Whether missing vectors are embedded."""
+    """Whether to embed missing vectors."""
     previous: Catalog | None = None
     """Another catalog with vectors of the same model, which are copied instead of embedded."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What a sync did."""
+    """The result of a sync."""
 
     pages: int
     """Pages indexed or removed."""
     chunks: int
     embedding_seconds: float
     is_whole: bool = True
-    """Whether the index equals the plan's commit; if not, another sync has to follow."""
+    """Whether the index equals the plan's commit; if not, another sync must follow."""
 
 
 def _vector_ids(page: Page) -> list[str]:
@@ -84,9 +84,9 @@ def _vector_ids(page: Page) -> list[str]:
 
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
-    """Return the pages of a commit that the catalog lacks or has in another version, and those to remove.
+    """Return the pages of a commit that the catalog lacks or has in another version, and the pages to remove.
 
-    The smallest come first, and attached files last.
+    The smallest come first, attached files last.
     """
     equals = catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
@@ -102,12 +102,12 @@ def changed_pages(repository: Repository, catalog: Catalog, head: str | None) ->
 
 
 class Indexer:
-    """Indexes the pages of one repository.
+    """Index the pages of one repository.
 
-    Pages are read, divided and stored in batches: then they are found by their words. The vectors that they lack are embedded
-    afterwards, the most important pages first. A change of few pages appears with its vectors.
+    Pages are read, chunked and stored in batches, after which keyword search finds them. Missing vectors are embedded
+    afterwards, for the most important pages first. A change of few pages appears with its vectors.
 
-    A text that the model fails on is found by its words; it is embedded again by a later sync.
+    A text on which the model fails is found by keyword; a later sync embeds it again.
     """
 
     def __init__(
@@ -124,15 +124,15 @@ class Indexer:
         self._should_stop = should_stop
         self.embedding = EmbeddingStage(recipe.embedder, self.check_stop, telemetry)
         self.opened = deque[str](maxlen=_MAX_OPENED)
-        """The pages that people opened last: they are embedded before others."""
+        """The pages opened most recently, which are embedded first."""
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
     def leave_out_excluded(self, catalog: Catalog) -> None:
-        """Remove the pages from a catalog that other patterns exclude than when it was last synced.
+        """Remove the pages that are excluded by patterns configured since the last sync.
 
-        Pages that are no longer excluded, and files that another rule attaches, are left to the next sync. Errors: those of
-        git and the catalog.
+        Pages that are no longer excluded, and files attached by another rule, are left to the next sync. Raises errors of git
+        and the catalog.
         """
         patterns = self._repository.exclude
         if catalog.exclude != patterns:
@@ -146,9 +146,9 @@ class Indexer:
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
     ) -> SyncPlan | None:
-        """Return what makes a catalog equal to HEAD; None if it is, unless unfinished pages are to be retried.
+        """Return the changes that bring a catalog to HEAD; None if there are none, unless unfinished pages are to be retried.
 
-        Errors: those of git and the catalog.
+        Raises errors of git and the catalog.
         """
         self.leave_out_excluded(catalog)
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
@@ -168,12 +168,12 @@ class Indexer:
         on_stored: Callable[[], None] | None = None,
         should_yield: Callable[[], bool] | None = None,
     ) -> SyncResult:
-        """Carry out a plan. Pages appear and disappear whole; ChromaDB is filled later, by `VectorMirror.push`.
+        """Carry out a plan. Each page appears or disappears as a whole; ChromaDB is filled later, by `VectorMirror.push`.
 
-        `on_stored` is called once all pages are found by their words. If HEAD moves on while vectors are embedded, or if asked
-        `should_yield` says so, the sync ends early and another one has to follow.
+        `on_stored` is called once keyword search finds all pages. If HEAD changes during embedding, or `should_yield` returns
+        true, the sync ends early and another one must follow.
 
-        Errors: those of git and the catalog; `Stopped` between two steps.
+        Raises errors of git and the catalog; `Stopped` between two steps.
         """
         catalog = generation.catalog
         pages, seconds = self.changed_pages, self.embedding.seconds
@@ -190,7 +190,7 @@ class Indexer:
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store the pages of a plan; a few with their vectors."""
+        """Store the pages of a plan; a few are stored with their vectors."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -214,7 +214,7 @@ class Indexer:
         catalog.end_storing(plan.head)
 
     def _done_before(self, catalog: Catalog) -> tuple[int, int]:
-        """Return how many pages and chunks an earlier sync, which was to embed many, has done."""
+        """Return the pages and chunks completed by an earlier sync that had to embed many."""
         lacking = len(catalog.pending.pages()) if catalog.is_changing else 0
         if not lacking:
             return 0, 0
@@ -222,7 +222,7 @@ class Indexer:
         return counts.pages + counts.files - lacking, counts.chunks - catalog.pending.count()
 
     def _read(self, files: Sequence[PageFile], catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
-        """Read pages, or attached files, and divide them into chunks."""
+        """Read pages, or attached files, and chunk them."""
         changes = {**catalog.last_changes([file.path for file in files]), **plan.last_changes}
         for file, page in zip(files, self._loader.load(files, plan.profile), strict=True):
             self.check_stop()
@@ -235,7 +235,7 @@ class Indexer:
             yield replace(page, indexed=indexed, last_change=changes.get(file.path))
 
     def _files_to_read(self, catalog: Catalog, plan: SyncPlan) -> list[PageFile]:
-        """Return the changed files, and others that are to be indexed in another way because their page is now."""
+        """Return the changed files, and files whose page changed so that they must be indexed differently."""
         changed = [file for file in plan.changed if file.kind]
         rule = self._repository.attachments
         if not rule.kinds or len(changed) == len(plan.changed):
@@ -255,7 +255,7 @@ class Indexer:
     def _store(
         self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int
     ) -> None:
-        """Store pages, with the vectors that are known, and some others, which are embedded."""
+        """Store pages with the known vectors; up to a limit, missing ones are embedded first."""
         catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
         chunks = {
             vector: (page.path, chunk)
@@ -282,9 +282,9 @@ class Indexer:
     def _embed_pending(
         self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker, should_yield: Callable[[], bool] | None
     ) -> bool:
-        """Embed the chunks that lack vectors, the first of every page first; return False if another sync has to follow.
+        """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow.
 
-        A model that cannot be asked leaves the rest to a later one.
+        If the model is not available, the rest is left to a later sync.
         """
         catalog, waiting = generation.catalog, deque[Future[None]]()
         pages = _most_important_first(catalog.pending.pages())
@@ -312,7 +312,7 @@ class Indexer:
         return True
 
     def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
-        """Embed chunks, and store their vectors at once, so that they are kept whatever happens next."""
+        """Embed chunks and store their vectors at once, so that they are kept in any case."""
         start = time.monotonic()
         catalog.add_vectors(self.embedding.embed(chunks))
         tracker.chunks_embedded(len(chunks), time.monotonic() - start)
@@ -322,34 +322,34 @@ class Indexer:
             note_scale(generation, self._recipe.embedder, plan.profile.heading_weight)
 
     def check_stop(self) -> None:
-        """Raise `Stopped` if the work is to stop."""
+        """Raise `Stopped` if the work must stop."""
         if self._should_stop():
             raise Stopped
 
 
 def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
-    """Return the paths of pages, each given with the time of its last change and the links to it: those that lead in either."""
+    """Return the paths of pages (path, time of last change, links to it), alternating between most linked and most recent."""
     facts = sorted(pages)
     by_date, by_links = sorted(facts, key=lambda page: -page[1]), sorted(facts, key=lambda page: -page[2])
     return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
 
 
 def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them.
+    """Yield chunks of these pages that lack vectors, in steps, and the number of pages that each step completes.
 
-    Pages that are opened in the meantime come next.
+    Pages opened in the meantime come next.
     """
     last: dict[str, tuple[str, StoredChunk]] = {}
     for paths, first, is_end in _groups(pages, opened):
         found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
-        lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
+        lacking = [vector for vector in found if vector not in last]  # vectors of the last step may not be stored yet
         for begin in range(0, len(lacking), _TEXTS_PER_STEP):
             last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
             yield last, len(paths) if is_end and begin + _TEXTS_PER_STEP >= len(lacking) else 0
 
 
 def _groups(pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[Sequence[str], bool, bool]]:
-    """Yield pages, whether their first chunks are meant or all others, and whether these are the last of pages in order."""
+    """Yield pages, whether to embed their first chunks or the remaining ones, and whether they are the last in order."""
     for first in (True, False):
         for start in range(0, len(pages), _PAGES_PER_STEP):
             while opened:

@@ -1,4 +1,4 @@
-"""The job that keeps the serving generation equal to HEAD, how that goes, and the history of syncs."""
+"""Keep the serving generation equal to HEAD, and record the state and history of syncs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _KEPT_SYNCS = 20
 
 _RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
 _RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
-"""When pages that the model failed on are tried again."""
+"""The pauses before pages on which the model failed are retried."""
 _MAX_RETRY_UNREACHABLE_SECONDS = 300.0
-"""The same for a model whose server cannot be reached: pages are not to blame."""
+"""The longest pause if the model's server cannot be reached, where pages are not to blame."""
 _WAKE_COOLDOWN_SECONDS = 1.0
-"""How long after a sync that failed waiting searches do not ask for another one."""
+"""How long after a failed sync waiting searches request no other."""
 _MEASURED_CHUNKS = 100
-"""The chunks of a sync from which on its pace is recorded."""
+"""The number of chunks from which the pace of a sync is recorded."""
 log = logging.getLogger(__name__)
 
 
 class SyncHistory:
-    """The last syncs of an indexer that changed pages, or failed. `commit` returns what the index equals."""
+    """The last syncs of an indexer that changed pages, or failed. `commit` returns the commit that the index equals."""
 
     def __init__(self, indexer: Indexer, commit: Callable[[], str | None], telemetry: Telemetry = NO_TELEMETRY) -> None:
         self._indexer = indexer
@@ -56,7 +56,7 @@ class SyncHistory:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record the sync in the block, unless it was stopped: then it continues another time."""
+        """Record the sync in the block, unless it was stopped, to be continued later."""
         indexer, start = self._indexer, time.perf_counter()
         pages, chunks = indexer.changed_pages, indexer.embedding.texts
         try:
@@ -80,21 +80,21 @@ class SyncHistory:
         record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
-            # A failing sync is retried every minute, and would soon push out everything else.
+            # A failing sync is retried every minute, and would soon displace everything else.
             self._records[-1] = structs.replace(record, times=last.times + 1)
         else:
             self._records.append(record)
 
 
 def log_sync(generation: Generation, seconds: float, changed: int) -> None:
-    """Log what a generation equals after a sync."""
+    """Log the state of a generation after a sync."""
     commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
     facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
     log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)
 
 
 class SyncJob:
-    """Syncs the serving generation, one at a time, and creates the first one."""
+    """Sync the serving generation, one sync at a time, and create the first generation."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class SyncJob:
         self.last_success: str | None = None
         """When a sync last succeeded (ISO 8601)."""
         self.error: Exception | None = None
-        """Why the last sync failed; None once one has succeeded."""
+        """Why the last sync failed; None after a success."""
         self.begun = self.ended = 0
-        """The numbers of the last sync that began, and of the last one that succeeded."""
+        """The numbers of the last sync started, and of the last successful one."""
         self.wake_cooldown = Cooldown(_WAKE_COOLDOWN_SECONDS)
-        """Active for a moment after a sync that failed."""
+        """Active for a moment after a failed sync."""
         self._unfinished_backoff = Backoff(_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS)
         self._failure_backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         self._asking = threading.Lock()
@@ -133,7 +133,7 @@ class SyncJob:
         return generation.catalog.meta("commit") if generation else None
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
-        """Let the next sync index these pages again although they are unchanged; return the job."""
+        """Index these pages again in the next sync although they are unchanged; return the job."""
         job = self.jobs.begin(RebuildStatus(pages_total=len(paths)))
         with self._asking:
             self._pages_to_refresh.update(paths)
@@ -141,7 +141,7 @@ class SyncJob:
         return job
 
     def run(self) -> float | None:
-        """Sync; return None if that succeeded, otherwise after how many seconds to try again. Errors: `Stopped`."""
+        """Sync; return None on success, otherwise the seconds until the next attempt. Errors: `Stopped`."""
         index = self._index
         with index.changed:
             self.begun += 1
@@ -189,7 +189,7 @@ class SyncJob:
                 self._bring_to_head(self._create_first(), progress, jobs, by_rebuild=by_rebuild)
 
     def _create_first(self) -> Generation:
-        """Create a generation where there is none; it serves at once, while it fills up."""
+        """Create the first generation, which serves while it is filled."""
         recipe = self._model.recipe
         generation = self._generations.create(recipe.embedder, recipe.profile, recipe.languages)
         self._generations.set_current(generation)
@@ -199,7 +199,7 @@ class SyncJob:
     def _bring_to_head(
         self, generation: Generation, progress: ProgressTracker, jobs: list[RebuildStatus], *, by_rebuild: bool
     ) -> None:
-        """Bring a generation to HEAD; `jobs` gets those whose pages are read again."""
+        """Bring a generation to HEAD; `jobs` receives the jobs whose pages are read again."""
         if generation is self._index.corrupt or not generation.catalog.is_in_place:
             raise CatalogCorruptError(f"{generation.catalog.path} is damaged, or has gone")
         is_left_to_rebuild = self._index.is_left_to_rebuild and not by_rebuild
@@ -213,7 +213,7 @@ class SyncJob:
             is_whole = self._sync_once(generation, progress)
 
     def _sync_once(self, generation: Generation, progress: ProgressTracker) -> bool:
-        """Bring a generation to HEAD; return whether it is there, and not stopped early for newer changes."""
+        """Bring a generation to HEAD; return False if the sync ended early because of newer changes."""
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
         embed = self._model.recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
@@ -227,9 +227,9 @@ class SyncJob:
         return result.is_whole
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
-        """Let the sync read pages again, and return the jobs that wait for them.
+        """Mark pages to be read again, and return the jobs that wait for them.
 
-        Pages with problems are also read again, if the limits are other ones than before.
+        Pages with problems are also read again if the limits have changed.
         """
         with self._asking:
             paths, jobs = self._pages_to_refresh, self._page_jobs

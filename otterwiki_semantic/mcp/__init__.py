@@ -1,4 +1,4 @@
-"""The MCP server, for agents."""
+"""The MCP server for agents."""
 
 from otterwiki_semantic.mcp.folder_watch import followed as followed
 from otterwiki_semantic.mcp.http_auth import http_access as http_access

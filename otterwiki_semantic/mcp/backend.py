@@ -1,4 +1,4 @@
-"""The wiki behind the MCP server: what its tools can ask it."""
+"""The wiki behind the MCP server: the calls of its tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 class BackendError(Exception):
-    """The wiki cannot answer, or refuses to; the text is for the agent."""
+    """The wiki cannot answer, or refuses to; the message is for the agent."""
 
     def __init__(self, message: str, code: str = "unavailable", nearest: Sequence[str] = (), diff: str = "") -> None:
         super().__init__(message)
@@ -18,13 +18,13 @@ class BackendError(Exception):
         self.nearest = tuple(nearest)
         """Pages or sections that may be meant."""
         self.diff = diff
-        """What has changed in a page since it was read."""
+        """The changes to a page since it was read."""
 
 
 class WikiBackend(Protocol):
     """A wiki that answers with the JSON of the REST API (docs/api.md).
 
-    Arguments are the parameters of the API; None stands for one that is not given. Errors: `BackendError`.
+    Arguments are the parameters of the API, or None to omit them. Methods raise `BackendError`.
     """
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
@@ -44,7 +44,7 @@ class WikiBackend(Protocol):
         ...
 
     async def related(self, path: str, n: int) -> Json:
-        """Return the pages near in meaning to one."""
+        """Return the pages related in meaning to a page."""
         ...
 
     async def history(self, path: str, limit: int) -> Json:
@@ -52,7 +52,7 @@ class WikiBackend(Protocol):
         ...
 
     async def health(self, kind: str, limit: int) -> Json:
-        """Return findings of a kind about the wiki."""
+        """Return health findings of a kind."""
         ...
 
     async def status(self) -> Json:
@@ -60,9 +60,9 @@ class WikiBackend(Protocol):
         ...
 
     async def job(self, job: str) -> Json:
-        """Return how far a reindex is, by the `job` of the answer that started it."""
+        """Return the progress of a reindex, by the `job` that its start returned."""
         ...
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
-        """Start to index these pages again or, if there are none, to build a new index."""
+        """Reindex these pages or, without any, build a new index."""
         ...

@@ -1,6 +1,6 @@
-"""The tools `search` and `fetch`, as ChatGPT's connectors and deep research ask for them.
+"""The tools `search` and `fetch`, as required by ChatGPT's connectors and deep research.
 
-Both answer with JSON as text. An id is a page's path, with ``#`` and an anchor for a section of it.
+Both answer with JSON as text. An id is a page's path, with ``#`` and an anchor for a section.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from otterwiki_semantic.mcp.tools import reading_notes
 _RESULTS = 10
 _EXCERPT = 300
 _MAX_TEXT = 24_000
-"""Characters of a page that are returned at once: some 6,000 tokens."""
+"""Characters of a page per answer: about 6,000 tokens."""
 
 
 def add_connectors(server: MCPServer[None], wiki: WikiBackend) -> None:
@@ -64,7 +64,7 @@ def _result(result: Json) -> Json:
 
 
 def _url(body: Json, anchor: str) -> str:
-    """Return the address of a page or section; its path where the wiki has no address."""
+    """Return the address of a page or section, or its path if the wiki has no address."""
     url = body.get("url") or body["path"]
     return url if not anchor or "#" in url else f"{url}#{anchor}"
 

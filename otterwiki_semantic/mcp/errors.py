@@ -1,4 +1,4 @@
-"""Errors of tools: what is wrong, and what exists instead."""
+"""Errors of tools: what is wrong, and what to use instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follow a folder while an MCP server runs."""
+"""Follow the changes of a folder while an MCP server runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.daemon import IndexClient
 
 _LONGEST_WAIT_SECONDS = 60.0
-"""A network drive reports no changes of other machines."""
+"""A network drive does not report changes by other machines."""
 _QUIET_MILLISECONDS, _STEP_MILLISECONDS = 1_000, 100
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def followed(folder: Folder | None, index: IndexClient) -> Iterator[None]:
-    """Bring the index to each change of the folder, if there is one, until the context ends."""
+    """Update the index after each change of the folder, if there is one, until the context exits."""
     stop = threading.Event()
     if folder is not None:
         threading.Thread(target=_follow, args=(folder, index, stop), name="folder", daemon=True).start()
@@ -57,7 +57,7 @@ def _directories(folder: Folder) -> list[str]:
 
 
 def _changes(directories: list[str], stop: threading.Event) -> Iterator[object]:
-    """Yield after each change of files in these directories, and after `_LONGEST_WAIT_SECONDS` without one."""
+    """Yield after each change of files in these directories, and after `_LONGEST_WAIT_SECONDS` without a change."""
     from watchfiles import watch
 
     try:
@@ -70,7 +70,7 @@ def _changes(directories: list[str], stop: threading.Event) -> Iterator[object]:
             rust_timeout=int(_LONGEST_WAIT_SECONDS * 1_000),
             yield_on_timeout=True,
             raise_interrupt=False,
-            recursive=False,  # it would follow symbolic links, and watch what is ignored
+            recursive=False,  # it would follow symbolic links and watch ignored files
         )
     except (OSError, RuntimeError) as error:  # such as the system's limit of watches
         log.warning("the folder cannot be watched, and is read every %.0f s: %s", _LONGEST_WAIT_SECONDS, error)

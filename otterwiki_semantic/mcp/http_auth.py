@@ -1,4 +1,4 @@
-"""Who may use the MCP server over HTTP: the address it listens on, the names it answers to, its bearer token, and OAuth."""
+"""Access to the MCP server over HTTP: its address, accepted host names, bearer token, and OAuth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HttpAccess:
 
     host: str
     port: int
-    """0: any that is free."""
+    """0 for any free port."""
     token: str | None = field(default=None, repr=False)
     """The bearer token that every request must have."""
     hosts: tuple[str, ...] = ()
@@ -33,23 +33,23 @@ class HttpAccess:
     origins: tuple[str, ...] = ()
     """Origins that are accepted in addition to those of this machine."""
     oauth: OAuthSettings | None = None
-    """None: clients cannot get tokens."""
+    """None if clients cannot get tokens."""
 
     @property
     def url_host(self) -> str:
-        """The host as it is written in a URL."""
+        """The host as written in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def allowed_hosts(self) -> list[str]:
-        """The accepted values of the header Host, with any port."""
+        """The accepted values of the Host header, with any port."""
         names = [*_LOOPBACK, *([] if self.host in _ANY else [self.url_host]), *self.hosts]
         names += [self.oauth.host] if self.oauth else []
         return [value for name in names for value in (name, f"{name}:*")]
 
     @property
     def allowed_origins(self) -> list[str]:
-        """The accepted values of the header Origin; a request without it does not come from a browser."""
+        """The accepted values of the Origin header; a request without it does not come from a browser."""
         own = [f"{scheme}://{name}" for name in _LOOPBACK for scheme in ("http", "https")]
         return [value for origin in own for value in (origin, f"{origin}:*")] + list(self.origins)
 
@@ -63,7 +63,7 @@ def http_access(
 ) -> HttpAccess:
     """Parse an address: ``HOST:PORT``, ``:PORT`` or ``PORT``, an IPv6 address in brackets.
 
-    Errors: `ConfigError` if it is invalid, and if other machines can reach it but there is neither token nor OAuth.
+    Raises `ConfigError` if it is invalid, or if other machines can reach it and there is neither a token nor OAuth.
     """
     found = _ADDRESS.fullmatch(address.strip())
     if found is None or int(found["port"]) > 65535:
@@ -76,7 +76,7 @@ def http_access(
 
 
 class BearerToken:
-    """ASGI middleware that answers every request without the token with 401."""
+    """ASGI middleware that answers requests without the token with 401."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

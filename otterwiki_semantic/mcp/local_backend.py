@@ -29,11 +29,11 @@ from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
 _FOLDER_SECONDS, _POLL_SECONDS = 30.0, 0.1
-"""Longest wait for what has changed in a folder."""
+"""The longest wait for the changes of a folder."""
 
 
 class LocalBackend:
-    """A `WikiBackend` of a repository and its index; blocking calls run in threads."""
+    """The `WikiBackend` of a repository and its index; blocking calls run in threads."""
 
     def __init__(self, index: IndexClient, repository: Repository, folder: Folder | None = None) -> None:
         self._index = index
@@ -86,7 +86,7 @@ class LocalBackend:
         return await _in_thread(start)
 
     def _read_folder(self, folder: Folder) -> str:
-        """Bring the index to what is on the disk, so that it knows new files; return what their full paths begin with."""
+        """Update the index to the files on disk, so that it knows new ones; return the prefix of their full paths."""
         folder.commit()
         self._index.notify()
         deadline = time.monotonic() + _FOLDER_SECONDS

@@ -1,4 +1,4 @@
-"""The tool `reindex`, the only one that changes something, whatever it is called."""
+"""The tool `reindex` with its aliases: the only tool that changes the index."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from otterwiki_semantic.mcp.errors import tool_errors
 _MAX_FAILURES = 20
 _POLL_SECONDS = 0.25
 _PAGES_SECONDS = 30.0
-"""Longest wait for pages, which may have to wait for a sync of many others."""
+"""The longest wait for pages, which may be queued behind a large sync."""
 MAX_PAGES = 100
 
 Report = Callable[[float, float, str], Awaitable[None]]
 
 
 def reindex_notes(title: str) -> ToolAnnotations:
-    """Return what clients are told of a tool that indexes again."""
+    """Return the annotations of a tool that reindexes."""
     return ToolAnnotations(
         title=title, read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -56,14 +56,14 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
 
 
 async def follow_reindex(wiki: WikiBackend, pages: Sequence[str], *, full: bool, report: Report) -> ReindexAnswer:
-    """Start a reindex and wait for it: for a rebuild without a limit, for pages up to `_PAGES_SECONDS`."""
+    """Start a reindex and wait for it: a rebuild without a limit, pages up to `_PAGES_SECONDS`."""
     start, started = time.monotonic(), await wiki.reindex(pages, full=full)
     failures = 0
     while True:
         try:
             job = await wiki.job(started["job"])
             failures = 0
-        except BackendError as error:  # such as while another daemon takes over; the job may continue
+        except BackendError as error:  # such as during a change of the daemon; the job may continue
             if error.code == "job_unknown":
                 raise BackendError("the index daemon was restarted, and the reindex is lost; start it again") from None
             failures += 1

@@ -1,4 +1,4 @@
-"""A running wiki, asked over its REST API."""
+"""A running wiki, accessed over its REST API."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _KEY_ERRORS = {
 
 
 class RestBackend:
-    """A `WikiBackend` at a URL; the key is sent with every request, and to no other host.
+    """The `WikiBackend` at a URL; the key is sent with every request, and to no other host.
 
     Requests of a connected program have the permissions of its account instead. Browsers reach the wiki at `browser_url`.
-    Errors: `ConfigError` for an invalid URL and for a key that cannot be sent, else `BackendError`.
+    Raises `ConfigError` for an invalid URL and for a key that cannot be sent, otherwise `BackendError`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RestBackend:
         self._url = _checked_url(url)
         self._browser_url = _checked_url(browser_url) if browser_url else self._url
         self._signer = Signer(key, Purpose.CONNECTION) if key else None
-        if key and not key.isprintable():  # the client's own error would show it
+        if key and not key.isprintable():  # the client's own error would show the key
             raise ConfigError("OTTERWIKI_API_KEY has characters that cannot be sent, such as a line break")
         self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=_CONNECT_SECONDS)
         self._seconds = answer_seconds
@@ -111,7 +111,7 @@ class RestBackend:
         return self._read(response)
 
     def _connection_key(self) -> str | None:
-        """Return the key that narrows the current request to the permissions of an account; None if no program asks."""
+        """Return the key that restricts the current request to an account's permissions; None without a connected program."""
         connection = current_connection()
         return BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
 
@@ -133,7 +133,7 @@ class RestBackend:
         raise BackendError(_KEY_ERRORS.get(code, message), code, names, str(answer.get("diff") or ""))
 
     def _with_addresses(self, answer: Json) -> Json:
-        """Return an answer whose URLs, which the wiki gives without its host, can be opened."""
+        """Return an answer with absolute URLs; the wiki's have no host."""
         entries = [answer, *(entry for name in ("results", "pages") for entry in answer.get(name, ()))]
         for entry in entries:
             if isinstance(entry, dict) and isinstance(entry.get("url"), str):
@@ -142,7 +142,7 @@ class RestBackend:
 
 
 def _checked_url(url: str) -> str:
-    if not is_http_url(url.strip()) or "?" in url or "#" in url:  # not repeated: it may hold a password
+    if not is_http_url(url.strip()) or "?" in url or "#" in url:  # not shown: may contain a password
         raise ConfigError(
             "the wiki's address (OTTERWIKI_URL or --url) is not allowed; allowed: http://host:port, without a user name"
         )

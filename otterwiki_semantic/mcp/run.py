@@ -30,9 +30,9 @@ from otterwiki_semantic.mcp.server import make_server
 def serve(wiki: WikiBackend, access: HttpAccess | None, **offered: Any) -> None:
     """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given.
 
-    What is `offered` goes to `make_server`. Errors: `ConfigError` if the address cannot be bound.
+    `offered` is passed to `make_server`. Raises `ConfigError` if the address cannot be bound.
     """
-    # The URL in errors about arguments is of no use to an agent.
+    # URLs in validation errors are of no use to an agent.
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
@@ -78,7 +78,7 @@ def _listen(access: HttpAccess) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         listener = socket.create_server((access.host, access.port), family=family)
-        # asyncio sets this only on sockets that name their protocol; without it every answer waits 40 ms.
+        # asyncio sets this only on sockets that name their protocol; without it, every answer waits 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -88,7 +88,7 @@ def _listen(access: HttpAccess) -> socket.socket:
 
 async def serve_stdio(server: MCPServer[None]) -> None:
     """Serve until the input ends."""
-    lowlevel = server._lowlevel_server  # as `MCPServer.run_stdio_async`, which takes no streams
+    lowlevel = server._lowlevel_server  # as `MCPServer.run_stdio_async`, which accepts no streams
     async with stdio_server() as (received, answers), anyio.create_task_group() as tasks:
         send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         refusals = answers.clone()
@@ -106,7 +106,7 @@ async def serve_stdio(server: MCPServer[None]) -> None:
 
 
 def _refusal(error: ValidationError) -> JSONRPCError:
-    """Return the answer to a line that the SDK could not read as a message; with the id of the request if the line has one."""
+    """Return the error for a line that is not a valid message, with the id of the request if the line has one."""
     reasons = error.errors(include_url=False)
     if not reasons[0]["loc"]:  # the line itself, not a part of a message
         reason, line = ErrorData(code=PARSE_ERROR, message=f"Parse error: {reasons[0]['msg']}"), reasons[0]["input"]
@@ -128,5 +128,5 @@ def _error(reason: ErrorData, request: object) -> JSONRPCError:
         answer = JSONRPCError(jsonrpc="2.0", id=given, error=reason)
         answer.model_dump_json()
         return answer
-    except ValueError:  # no id at all, such as a list, or one that cannot be sent: it holds a lone surrogate
+    except ValueError:  # no id, such as in a list, or one with a lone surrogate, which cannot be sent
         return JSONRPCError(jsonrpc="2.0", id=None, error=reason)

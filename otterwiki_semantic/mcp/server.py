@@ -1,6 +1,6 @@
 """The MCP server of one wiki: tools, pages as resources (``wiki:///`` and the percent-encoded path), and a prompt.
 
-The schemas of tools are short, because every conversation begins with them.
+The schemas of tools are short, because they are part of every conversation.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ _RARE = frozenset(
     {"mode", "fusion", "sort", "recency", "corrections", "min_similarity", "diversity", "context", "wait", "rerank"}
     | {"max_chunks_per_page", "category", "updated_before", "filter", "revision", "scope", "type"}
 )
-"""Arguments that are taken, but not listed: agents seldom need them, and docs/mcp.md has them."""
+"""Arguments that are accepted but not listed: agents seldom need them; docs/mcp.md describes them."""
 _LEFT_OUT = frozenset({"title", "minimum", "maximum", "maxLength", "maxItems"})
-"""Keywords of schemas that tell an agent nothing."""
+"""Schema keywords that are of no use to an agent."""
 TEMPLATE = "wiki:///{+path}"
 _MAX_COMPLETIONS = 100
-# A path is looked up among the pages and never opened as a file, so names such as "C: drive" are safe.
+# A path is looked up among the pages and never opened as a file, so that names such as "C: drive" are safe.
 _SECURITY = ResourceSecurity(exempt_params={"path"})
 
 
 class _WikiServer(MCPServer[None]):
-    """A server that lists its tools in few tokens, and answers once: as text, unless structured content is wanted."""
+    """A server that lists its tools in few tokens and returns only text, unless structured content is enabled."""
 
     is_structured = False
     has_aliases = False
@@ -112,10 +112,10 @@ def make_server(
     writable: RestBackend | None = None,
     can_answer: bool = False,
 ) -> MCPServer[None]:
-    """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.
+    """Return the server of a wiki, with the tool `reindex` if that is allowed, and with aliases of its tools on request.
 
-    It has tools that change pages only if the wiki is given as `writable`, too; if it `can_answer`, `answer_question`.
-    With connectors it has `search` and `fetch`. If `is_structured`, answers are also given as structured content, with schemas.
+    Tools that change pages require the wiki as `writable`, and `answer_question` requires `can_answer`. With connectors there
+    are `search` and `fetch`. If `is_structured`, answers include structured content, with schemas.
     """
     server = _WikiServer(
         "otterwiki-semantic",
@@ -149,7 +149,7 @@ def make_server(
 def compact(tool: Tool) -> Tool:
     """Return a tool with a short input schema.
 
-    Lists are also taken as single texts, and null for whatever is optional: neither is told.
+    Lists may also be given as single texts, and optional arguments as null; the schema does not mention this.
     """
     schema = tool.input_schema
     properties = {name: _compact(each) for name, each in schema.get("properties", {}).items() if name not in _RARE}
@@ -165,7 +165,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def under_legacy_name(tool: Tool, name: str, old: LegacyTool) -> Tool:
-    """Return a tool as it is listed under another name."""
+    """Return a tool, listed under another name."""
     schema = tool.input_schema
     properties = {own: schema["properties"][new] for own, new in old.arguments.items()}
     required = [own for own, new in old.arguments.items() if new in schema.get("required", ()) or own in old.required]

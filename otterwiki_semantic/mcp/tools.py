@@ -50,7 +50,7 @@ _BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKE
 _NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
 _ARGUMENTS = {"q": "query", "tag": "tags"}
-"""What agents call parameters that are short in URLs."""
+"""The agents' names of parameters that are short in URLs."""
 _LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
 
 
@@ -86,7 +86,7 @@ class _OrphansRequest(Request, frozen=True):
 
 
 def reading_notes(title: str) -> ToolAnnotations:
-    """Return what clients are told of a tool that only reads."""
+    """Return the annotations of a tool that only reads."""
     return ToolAnnotations(title=title, read_only_hint=True, open_world_hint=False)
 
 
@@ -97,7 +97,7 @@ def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
 
 
 def _adder(server: MCPServer[None]) -> Callable[..., Callable[[Tool], None]]:
-    """Return a decorator that adds a tool, whose arguments are the parameters of a record; see `with_parameters`."""
+    """Return a decorator that adds a tool with the parameters of a record; see `with_parameters`."""
 
     def reads(
         title: str, record: type[Request] | None = None, *, without: Collection[str] = (), **defaults: object
@@ -188,10 +188,10 @@ def _add_lists(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) 
 def with_parameters(
     tool: Tool, record: type[Request] | None, without: Collection[str] = (), defaults: Mapping[str, Any] = _NO_DEFAULTS
 ) -> Callable[..., Awaitable[CallToolResult]]:
-    """Return a tool as the SDK registers it: its arguments are the parameters of a record and ``max_tokens``.
+    """Return a tool for registration with the SDK: its arguments are the parameters of a record and ``max_tokens``.
 
-    The tool receives them by their names in the REST API. `without` names fields to leave out, `defaults` has others than those
-    of the record.
+    The tool receives them under their names in the REST API. `without` names fields to omit, `defaults` replaces defaults of
+    the record.
     """
     chosen = [each for each in parameters_of(record) if each.name not in without] if record else []
 
@@ -223,7 +223,7 @@ def _argument_name(parameter: Parameter) -> str:
 
 
 def _is_checked_here(schema: Mapping[str, Any], limit: str) -> bool:
-    """Whether a limit is worth its tokens in the schema: the length of one line of text is not."""
+    """Whether a limit is worth its tokens in the schema; the length of one line of text is not."""
     return "pattern" not in schema or (limit == "maxLength" and "x00" not in schema["pattern"])
 
 

@@ -1,4 +1,4 @@
-"""The tools that change pages; only for a running wiki, and only if it is started with them."""
+"""The tools that change pages; only for a running wiki, and only on request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WrittenAnswer(ToolResponse):
 
 
 def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
-    """Add the tools that create and change pages, in the name of the account that the wiki knows the caller by."""
+    """Add the tools that create and change pages, in the name of the caller's account in the wiki."""
 
     def changes(title: str) -> Callable[[Callable[..., object]], None]:
         notes = ToolAnnotations(title=title, read_only_hint=False, destructive_hint=False, open_world_hint=False)

@@ -1,6 +1,6 @@
 """From a query to ranked and explained chunks.
 
-`pipeline` is the whole way of a query; `evaluation` and `judge`, which measure rankings, are imported by their own names.
+`pipeline` runs a query from start to end. Import `evaluation` and `judge`, which measure rankings, by module name.
 """
 
 from otterwiki_semantic.search.expansion import SynonymPage as SynonymPage

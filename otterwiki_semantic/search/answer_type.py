@@ -1,7 +1,6 @@
-"""Whether a text is a question, what kind of answer it asks for, and whether another text has one: a number, a time and so on.
+"""Recognise questions, the type of answer they ask for (a number, a time, …), and texts that contain such an answer.
 
-The expected answer type is an old and cheap piece of evidence of question answering (Li and Roth, 2002). What it needs of a
-language is one table.
+The expected answer type is classic evidence in question answering (Li and Roth, 2002). Each language needs one table.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 
 class AnswerType(StrEnum):
-    """Kinds of answers that a text can be seen to have."""
+    """Types of answers that can be recognised in a text."""
 
     NUMBER = "number"
     TIME = "time"
@@ -26,14 +25,14 @@ class AnswerType(StrEnum):
 
 
 class _Language(NamedTuple):
-    """What questions and answers of a language look like, as regular expressions of words."""
+    """What questions and answers look like in a language, as regular expressions of words."""
 
     interrogatives: str
-    """Words that a question begins with, beside those of yes-no questions."""
+    """Words that begin a question, besides those of yes-no questions."""
     questions: Mapping[AnswerType, str]
-    """The first that is found in a question tells its type."""
+    """The first match in a question determines its type."""
     answers: Mapping[AnswerType, str]
-    """Words that an answer of a type has; those of a number, a place or a command are mostly told by their signs."""
+    """Words found in answers of a type. Numbers, places and commands are mostly recognised by their characters."""
 
 
 _LANGUAGES = {
@@ -144,7 +143,7 @@ _INTERROGATIVES = {
 
 
 def is_question(text: str, languages: Sequence[str]) -> bool:
-    """Return whether a query is a question: by its end, by its beginning in one of some languages, or by over four words."""
+    """Return whether a query is a question: by its ending, its first word in one of the languages, or more than four words."""
     words = len(text.split())
     if text.rstrip().endswith(_QUESTION_MARKS) or words > _MOST_KEYWORDS:
         return True
@@ -154,13 +153,13 @@ def is_question(text: str, languages: Sequence[str]) -> bool:
 
 
 def answer_type(question: str, languages: Sequence[str]) -> AnswerType | None:
-    """Return the type of answer that a question in one of some languages asks for; None if it asks for no particular one."""
+    """Return the type of answer that a question asks for, or None if it asks for no particular type."""
     asked = (_QUESTIONS[each] for each in languages if each in _QUESTIONS)
     return next((kind for patterns in asked for kind, pattern in patterns.items() if pattern.search(question)), None)
 
 
 def has_answer(kind: AnswerType, text: str, languages: Sequence[str]) -> bool:
-    """Return whether a text has what answers questions of a type, by its signs or by words of one of the languages."""
+    """Return whether a text contains an answer of a type, judged by characters or by words of the languages."""
     if (sign := _SIGNS.get(kind)) and sign.search(text):
         return True
     words = (_ANSWERS[each].get(kind) for each in languages if each in _ANSWERS)

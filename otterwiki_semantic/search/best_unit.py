@@ -1,8 +1,8 @@
-"""The unit of each passage that answers best: a sentence, an item of a list, a row of a table, or a line of code.
+"""The unit of each passage that answers best: a sentence, a list item, a table row or a line of code.
 
-A longer unit answers more often, so does one that has the type of answer that the question asks for, and a line of code seldom.
-Beside that counts its similarity to the query, where it is embedded, or else the share of the query's words that it has,
-weighted by rarity. To a row belong its heading and the header of its table. How often the best one answers: docs/quality.md.
+Longer units are preferred, as are units with the expected answer type; lines of code are penalised. The other evidence is the
+unit's similarity to the query if it is embedded, and otherwise the share of the query's words in it, weighted by rarity. A
+row is read with its heading and the header of its table. docs/quality.md has the accuracy.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from otterwiki_semantic.search.query import Query
 from otterwiki_semantic.search.similarity_scale import Scale
 
 MAX_EMBEDDED = 40
-"""Units that are embedded for one answer; each takes about a millisecond."""
+"""Units embedded per answer; each takes about a millisecond."""
 _MAX_EMBEDDED_OF_CHUNK = 6
-"""Of a chunk, those that are best by words: more find the answer hardly more often."""
+"""Units embedded per chunk, best by words; more hardly improve the choice."""
 _SIMILARITY_WEIGHT = 8.0
-"""7 to 9 choose as well."""
+"""Values from 7 to 9 are equally good."""
 _COVERAGE_WEIGHT = 3.0
 _TYPE_WEIGHT = 1.0
 _CODE_WEIGHT = -2.0
 _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
-"""Kinds of units that only say what others are."""
+"""Kinds of units that only label other units."""
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
 _ANNOUNCING = (":", "：")
@@ -46,35 +46,35 @@ log = logging.getLogger(__name__)
 
 
 class ScoredUnit(NamedTuple):
-    """A unit that may answer."""
+    """A candidate unit for the answer."""
 
     unit: Unit
     text: str
-    """What is embedded of it: with the names of its chunk before it, and the header of its table."""
+    """The text to embed: the chunk's names, the table's header, and the unit."""
     prior: float
-    """How much more probable than others it answers, whatever the words of the query."""
+    """How likely such a unit is to answer, independent of the query."""
     coverage: float
-    """The share of the query's words that it has, weighted."""
+    """The weighted share of the query's words in the unit."""
     header: Range | None
-    """Where the header of its table stands, if it is a row."""
+    """The range of the table's header, if the unit is a row."""
     items: tuple[Range, ...]
-    """Where the items of the list stand that it belongs to or announces."""
+    """The ranges of the items of the list that contains the unit or is announced by it."""
     similarity: float | None = None
-    """To the query, on the bundled model's scale; None if it is not embedded."""
+    """Similarity to the query, on the bundled model's scale; None if the unit is not embedded."""
 
     @property
     def score(self) -> float:
-        """Its score, comparable with that of other units that are embedded, or are not."""
+        """The score; comparable among embedded units, and among units that are not."""
         if self.similarity is None:
             return self.prior + _COVERAGE_WEIGHT * self.coverage
         return self.prior + _SIMILARITY_WEIGHT * self.similarity
 
 
 class UnitChooser:
-    """Chooses the units that answer one query best.
+    """Choose the units that best answer a query.
 
-    `vector` is that of the query; without it, or without `embed`, words alone decide, as they do once 40 units are embedded.
-    `scale` is that of the model's similarities.
+    `vector` is the query's vector. Without it or `embed`, or after 40 embedded units, words alone decide. `scale` converts
+    the model's similarities.
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class UnitChooser:
         self._stems: dict[str, frozenset[str]] = {}
 
     def rank(self, chunks: Sequence[StoredChunk], highlights: Sequence[Sequence[Range]]) -> list[list[ScoredUnit]]:
-        """Return the units of each chunk that may answer, best first; none where no word matches and nothing is embedded.
+        """Return the units of each chunk that may answer, best first; none if no word matches and nothing is embedded.
 
-        `highlights` are the ranges of each chunk's text that match the query's words. Where some units are embedded, the others
-        are left out.
+        `highlights` are the ranges of each chunk's text that match the query's words. If some units are embedded, the rest
+        are dropped.
         """
         ranked = [self._by_words(chunk, ranges) for chunk, ranges in zip(chunks, highlights, strict=True)]
         embedded: list[list[ScoredUnit]] = []
@@ -117,7 +117,7 @@ class UnitChooser:
         return [sorted(near, key=_best_first) or words for near, words in zip(found, by_words, strict=True)]
 
     def _by_words(self, chunk: StoredChunk, highlights: Sequence[Range]) -> list[ScoredUnit]:
-        """Return the units of a chunk that may answer, those with the words of the query first."""
+        """Return the units of a chunk that may answer, those with most of the query's words first."""
         scored = []
         names = chunk.text[: chunk.prefix_length].rstrip()
         for unit, header, items in _candidates(chunk):
@@ -138,7 +138,7 @@ class UnitChooser:
         return math.log1p(len(text.split())) + _TYPE_WEIGHT * is_answer + _CODE_WEIGHT * (unit.kind is UnitKind.CODE)
 
     def _coverage(self, unit: Unit, text: str, highlights: Sequence[Range], context: str) -> float:
-        """Return the share of the query's words that a unit and its context have, weighted."""
+        """Return the weighted share of the query's words in a unit and its context."""
         found = set(self._words_in(context))
         for start, end in highlights:
             if unit.start <= start and end <= unit.end:
@@ -146,7 +146,7 @@ class UnitChooser:
         return sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
 
     def _words_in(self, text: str) -> frozenset[str]:
-        """Return the words of the query that a text has."""
+        """Return the words of the query that occur in a text."""
         stems = self._stems.get(text)
         if stems is None:
             parts = (part for each in self._languages for word in words(text, each) for part in (*word.parts, word.whole))
@@ -154,7 +154,7 @@ class UnitChooser:
         return stems
 
     def _similarities(self, texts: Sequence[str]) -> Sequence[float]:
-        """Return the similarities of texts to the query; none if they cannot be embedded."""
+        """Return the similarities of texts to the query, or none if the texts cannot be embedded."""
         if self._embed is None or self._vector is None or not texts:
             return ()
         try:
@@ -169,9 +169,10 @@ def _best_first(unit: ScoredUnit) -> tuple[float, int]:
 
 
 def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...]]]:
-    """Return the units of a chunk that may answer, with their table's header and the list that they belong to or announce.
+    """Return the candidate units of a chunk, with their table's header and the list that they belong to or announce.
 
-    Headings and headers only say what others are; units of a few words are mostly labels, and left out if there are others.
+    Headings and headers only label other units. Units of a few words are mostly labels and are dropped if there are longer
+    ones.
     """
     lists = _lists(chunk)
     header: Range | None = None
@@ -189,7 +190,7 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
 
 
 def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
-    """Return where the items stand of the lists of a chunk, for each item, and for the sentence that announces a list."""
+    """Return the ranges of list items, for each item of a list and for the sentence that announces it."""
     lists: dict[Unit, tuple[Range, ...]] = {}
     before: Unit | None = None
     for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):

@@ -14,18 +14,18 @@ class QueryWords(NamedTuple):
     """The words of a query or of one of its variants, with their inverse document frequencies."""
 
     names: Mapping[str, float]
-    """Words that occur in the wiki; names are compared with them."""
+    """Words that occur in the wiki, for the comparison with names."""
     weights: Mapping[str, float]
-    """Words that were looked up, and words that occur nowhere; coverage is the share of them that a passage has."""
+    """Words that were looked up, and words that do not occur in the wiki; the basis of coverage."""
 
     @property
     def looked_up(self) -> Sequence[str]:
-        """The words that a passage can have, at most as many as are looked up."""
+        """The words that a passage can contain, up to the limit of lookups."""
         return [word for word in self.weights if word in self.names]
 
 
 class Tier(IntEnum):
-    """Ranking tiers: a page whose title or name is typed in full, or that is pinned to the question, comes before any score."""
+    """Ranking tiers. A page that is pinned to the question, or whose title or name is the whole query, precedes all scores."""
 
     SCORE = 0
     EXACT_TITLE = 1
@@ -39,7 +39,7 @@ class Tier(IntEnum):
 
 @dataclass(slots=True)
 class Candidate:
-    """A chunk that may answer a query, and what each retriever makes of it."""
+    """A chunk that may answer a query, with its scores and ranks."""
 
     chunk: ChunkRef
     id: int = field(init=False)
@@ -49,40 +49,40 @@ class Candidate:
     similarity: float | None = None
     """Cosine similarity to the query; None without vectors."""
     semantic_rank: int | None = None
-    """1 is first; None if its vector was not among the nearest."""
+    """From 1; None if its vector was not among the nearest."""
     keyword_score: float | None = None
-    """BM25 of words and of pairs of words; None if it was not among the best matches."""
+    """BM25 of words and pairs of words; None if it was not among the best matches."""
     keyword_rank: int | None = None
     tier: Tier = Tier.SCORE
     fused: float = 0.0
-    """What its meaning and its words add to the score."""
+    """Points from meaning and words."""
     page_credit: float = 0.0
-    """What the rest of the page adds to the score."""
+    """Points from the rest of the page."""
     name_points: float = 0.0
-    """What the page's title and path and the chunk's headings add to the score."""
+    """Points from the page's title and path and the chunk's headings."""
     link_points: float = 0.0
-    """What links from other pages add to the score."""
+    """Points from links on other pages."""
     recency_points: float = 0.0
-    """What the date of the page's last change adds to the score."""
+    """Points from the date of the page's last change."""
     score: float = 0.0
-    """What ranks within a tier: the sum of these, or after reranking that of another candidate."""
+    """The rank score within a tier: the sum of these points, or, after reranking, another candidate's score."""
     is_named: bool = False
-    """Whether the query is one of its headings in full, or a rare identifier that it has."""
+    """Whether the query is one of the chunk's headings in full, or a rare identifier in it."""
     rank_before: int | None = None
-    """Its rank before a reranker read it."""
+    """The rank before reranking."""
     rerank_score: float | None = None
     coverage: float = 0.0
-    """The share of the query's words that it has, weighted by rarity."""
+    """The share of the query's words in the chunk, weighted by rarity."""
     page_coverage: float = 0.0
-    """The share of the query's words anywhere on its page; 0 for a query that is all name."""
+    """The share of the query's words anywhere on the page; 0 for a pure name query."""
     page_similarity: float = 0.0
-    """The mean similarity of its page's passages, on the bundled model's scale; 0 for a query that is all name."""
+    """The mean similarity of the page's passages, on the bundled model's scale; 0 for a pure name query."""
     relevance: float = 0.0
-    """How far it is above the relevance threshold."""
+    """The distance above the relevance threshold."""
 
     @property
     def is_relevant(self) -> bool:
-        """Whether it is about the query; what the query names is, whatever it scores."""
+        """Whether the chunk is about the query. Exact name matches always are."""
         return self.relevance >= 0 or self.is_named or self.tier > Tier.SCORE
 
     def __post_init__(self) -> None:
@@ -94,15 +94,15 @@ class CandidateSet:
     """The candidates of a query."""
 
     candidates: list[Candidate]
-    """Best first; equally good ones by path and position."""
+    """Best first; ties by path and position."""
     is_complete: bool
-    """Whether there are no others."""
+    """Whether these are all candidates."""
     index_size: int
     """The number of chunks in the index."""
     words: tuple[QueryWords, ...] = ()
-    """Those of the query, and of each of its variants."""
+    """The words of the query and of each variant."""
     is_rank_fused: bool = False
-    """Whether scores are reciprocal ranks, which are all close to each other."""
+    """Whether scores are reciprocal ranks, which differ little."""
     degraded: str | None = None
     """Which retriever failed, and why."""
     is_keyword_index_corrupt: bool = False

@@ -1,12 +1,13 @@
-"""Judged queries: read them, ask an index, and measure how good its ranking is and whether a difference is more than noise.
+"""Judged queries: read them, run them, and measure a ranking's quality and the significance of a difference.
 
 The command line, the daily evaluation and the check of a new index all call `judge`.
 
-Recall, precision, reciprocal rank (Voorhees, 1999) and normalised discounted cumulative gain with binary judgements (Järvelin
-and Kekäläinen, 2002); the mean difference of two rankings with a paired bootstrap interval (Efron, 1979; Sakai, 2006).
+The metrics are recall, precision, reciprocal rank (Voorhees, 1999) and normalised discounted cumulative gain with binary
+judgements (Järvelin and Kekäläinen, 2002). The mean difference of two rankings has a paired bootstrap interval (Efron, 1979;
+Sakai, 2006).
 
-Questions as readers type them may also say where their answer is, and which words it has: `score_question` compares the
-passages that a search shows with these.
+A judged question may also name the section and the text of its answer. `score_question` compares the passages that a search
+shows with these.
 """
 
 from __future__ import annotations
@@ -32,31 +33,31 @@ from otterwiki_semantic.search.pipeline import SearchResult
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
-"""Of each query, by page, at 10 ranks unless named otherwise; 1 is best."""
+"""Metrics of each query, by page, at 10 ranks unless named otherwise; 1 is best."""
 LOSSES = ("zero", "flagged")
-"""Of each query: 1 if there is no result, and 1 if none counts as relevant; 0 is best."""
+"""Metrics of each query: 1 if there is no result, and 1 if no result is relevant; 0 is best."""
 RECALL = "recall@10"
 _DEPTH = 10
 RANKED_PAGES = SearchOptions(n=2 * _DEPTH, max_chunks_per_page=1, rerank=False)
-"""Ranks pages for these metrics: some of them are left out of a query's ranking."""
+"""Options for page rankings. More than 10 results, because some pages are excluded from a query's ranking."""
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
 
 UNANSWERABLE = "unanswerable"
 KINDS = ("question", "keywords", "situation", UNANSWERABLE)
-"""How a reader puts a question: as a sentence, in keywords, by telling what happened; or what the wiki does not answer."""
+"""How a question is phrased: as a sentence, in keywords, or by describing a situation; or that the wiki does not answer it."""
 QUESTION_METRICS = ("r1", "r5", "ndcg", "s1", "s5", "a1", "a3", "a5", "labelled", "unit", "silent", "wrongly_silent")
-"""Of each question, from 0 to 1, and None where it has no meaning; 1 is best, but for `wrongly_silent`.
+"""Metrics of each question, 0 to 1, or None where they do not apply; 1 is best, except for `wrongly_silent`.
 
-A relevant page is first (`r1`), among the first five (`r5`), and how early it comes in ten (`ndcg`, of the first relevant page
-alone). The first result, or one of five, names the section of the answer (`s1`, `s5`). The text of one of the first 1, 3, 5
-results holds the answer (`a1`, `a3`, `a5`), and the first such result names the section (`labelled`). The best unit of the
-first passage that holds the answer is the answering one (`unit`). No result is relevant (`silent` for unanswerable questions,
-`wrongly_silent` for the others).
+`r1`, `r5`: a relevant page is first, or among the first five. `ndcg`: how early the first relevant page is among ten. `s1`,
+`s5`: the first result, or one of five, names the section of the answer. `a1`, `a3`, `a5`: one of the first 1, 3 or 5 results
+contains the answer. `labelled`: the first result with the answer names the section. `unit`: the best unit of the first
+passage with the answer is the answer. `silent`, `wrongly_silent`: no result is relevant, for unanswerable and for other
+questions.
 """
 QUESTION_LOSSES = ("wrongly_silent",)
 PASSAGES = 5
-"""Results of a question that are compared with its answer."""
+"""Results that are compared with the answer of a question."""
 _METRICS_OF_KINDS = ("r1", "r5", "a5")
 _ANSWER_FIELDS = ("page", "section", "answer")
 _RUN, _HELD_SHARE = 4, 0.8
@@ -67,40 +68,41 @@ QuestionMetrics = dict[str, float | None]
 """The metrics of one question, or their means over several, by name."""
 
 Ask = Callable[[str, SearchOptions], SearchResult]
-"""Searches an index for a query."""
+"""Runs a query on an index."""
 Run = dict[str, Any]
-"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …], "asked": […]}``: the figures of one ranking.
+"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …], "asked": […]}``: the results of one ranking.
 
-A row has `degraded` if its answer was. `asked` has for every query, judged or not, its first ten `pages`, its latency `ms`, and
-whether a result was `relevant`. With questions: ``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …}, …]}``.
+A row has `degraded` if its answer was degraded. `asked` has an entry for each query, judged or not: its first ten `pages`,
+its latency `ms`, and whether a result was `relevant`. With questions, a run also has
+``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …}, …]}``.
 """
 JUDGEMENTS = ("query", "kind", "page", "section", "answer")
-"""What a question's row repeats of its entry in the query file."""
+"""Fields that a question's row copies from its entry in the query file."""
 _FIRST_PAGES = 10
 _MAX_LOSS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query, the paths of the pages that answer it, and those that are left out of its ranking."""
+    """A query, the paths of the pages that answer it, and the pages to exclude from its ranking."""
 
     query: str
     relevant: tuple[str, ...]
     """Empty only if its kind is `UNANSWERABLE`."""
     exclude: tuple[str, ...] = ()
     kind: str = ""
-    """One of `KINDS`; empty if only its ranking of pages is judged."""
+    """One of `KINDS`; empty if only the page ranking is judged."""
     page: str = ""
-    """The relevant page with the answer; empty if any of them may have it."""
+    """The relevant page with the answer; empty if it may be on any of them."""
     section: str | None = None
-    """The nearest heading above the answer; empty if there is none, None if it is not known."""
+    """The nearest heading above the answer; empty if there is none, None if unknown."""
     answer: str = ""
-    """A sentence, item or row of the page in its own words, if it is known."""
+    """A sentence, item or row of the page, verbatim, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much a metric's mean changed, and the interval that holds the true change with a chance of 95 %."""
+    """The change of a metric's mean, with its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -108,7 +110,7 @@ class Difference:
 
     @property
     def is_noise(self) -> bool:
-        """Whether no change at all is among the likely ones."""
+        """Whether the interval includes zero."""
         return self.low <= 0 <= self.high
 
 
@@ -171,12 +173,12 @@ def answerable(questions: Sequence[JudgedQuery], paths: Iterable[str]) -> list[i
 
 
 def fingerprint(questions: Sequence[JudgedQuery]) -> str:
-    """Return what identifies judged questions, in their order."""
+    """Return a hash of judged questions and their order."""
     return hashlib.sha256(repr(list(questions)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
 
 
 def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> Metrics:
-    """Return the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
+    """Return the metrics of one page ranking (paths, best first); repeated paths are ignored."""
     pages = _distinct(judged, ranking)
     ranks = _relevant_ranks(judged, pages)
     gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= _DEPTH)
@@ -201,7 +203,7 @@ def _relevant_ranks(judged: JudgedQuery, pages: Sequence[str]) -> list[int]:
 
 
 def holds(text: str, answer: str) -> bool:
-    """Return whether a text has at least 80 % of an answer's words, in runs of at least four; all of a shorter answer."""
+    """Return whether a text has at least 80 % of an answer's words, in runs of four or more; all words of a shorter answer."""
     among, words = f" {' '.join(_words(text))} ", _words(answer)
     run = min(_RUN, len(words))
     found: set[int] = set()
@@ -212,16 +214,16 @@ def holds(text: str, answer: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of Markdown or of plain text, without the targets of links."""
+    """Return the words of Markdown or of plain text, without link targets."""
     return re.findall(r"\w+", re.sub(r"\]\([^)]{0,300}\)", "]", text.lower()))
 
 
 def score_question(
     judged: JudgedQuery, ranking: Iterable[str], hits: Iterable[Hit], marked: Iterable[Hit] = ()
 ) -> QuestionMetrics:
-    """Return the metrics of one question, from a ranking of pages (see `score`) and the passages that a search shows.
+    """Return the metrics of one question, from a page ranking (see `score`) and the passages that a search shows.
 
-    `marked` are the passages of the same search with `best_sentence`, which `unit` is measured on.
+    `marked` are the passages of the same search with `best_sentence`, for `unit`.
     """
     shown = [hit for hit in hits if _key(hit.path) not in judged.exclude][:PASSAGES]
     none = dict.fromkeys(QUESTION_METRICS)
@@ -233,14 +235,14 @@ def score_question(
 
 
 def page_metrics(judged: JudgedQuery, ranking: Iterable[str]) -> Metrics:
-    """Return `r1`, `r5` and `ndcg` of a question, from a ranking of pages (see `score`)."""
+    """Return `r1`, `r5` and `ndcg` of a question, from a page ranking (see `score`)."""
     first = min(_relevant_ranks(judged, _distinct(judged, ranking)), default=math.inf)
     gain = 1 / math.log2(first + 1) if first <= _DEPTH else 0.0
     return {"r1": float(first == 1), "r5": float(first <= PASSAGES), "ndcg": gain}
 
 
 def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
-    """Return the metrics of the section and of the answer, as far as they are known."""
+    """Return the section and answer metrics, where these are known."""
     found: Metrics = {}
     named = [names_section(judged, hit) for hit in shown]
     held = [has_answer(judged, hit.path, hit.text) for hit in shown]
@@ -254,7 +256,7 @@ def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
 
 
 def _best_unit(judged: JudgedQuery, marked: Iterable[Hit]) -> Metrics:
-    """Return `unit` if a passage holds the answer: whether its best unit holds it, or is a part of it that is no mere label."""
+    """Return `unit` if a passage contains the answer: whether its best unit contains it, or is a substantial part of it."""
     shown = [hit for hit in marked if _key(hit.path) not in judged.exclude][:PASSAGES]
     for hit in shown:
         if has_answer(judged, hit.path, hit.snippet):
@@ -264,7 +266,7 @@ def _best_unit(judged: JudgedQuery, marked: Iterable[Hit]) -> Metrics:
 
 
 def gives_answer(judged: JudgedQuery, path: str, unit: str) -> bool:
-    """Return whether a sentence of a page holds the answer to a question, or is a part of it that is no mere label."""
+    """Return whether a sentence of a page contains the answer to a question, or is a substantial part of it."""
     is_part = len(_words(unit)) >= _RUN and holds(judged.answer, unit)
     return _is_on_page(judged, path) and (is_part or holds(unit, judged.answer))
 
@@ -275,7 +277,7 @@ def names_section(judged: JudgedQuery, hit: Hit) -> bool:
 
 
 def has_answer(judged: JudgedQuery, path: str, text: str) -> bool:
-    """Return whether a text of a page holds the answer to a question, and the page is the one to have it."""
+    """Return whether a text contains the answer to a question and is from the page with the answer."""
     return _is_on_page(judged, path) and holds(text, judged.answer)
 
 
@@ -284,12 +286,12 @@ def _is_on_page(judged: JudgedQuery, path: str) -> bool:
 
 
 def question_means(rows: Sequence[Mapping[str, Any]]) -> QuestionMetrics:
-    """Return the mean of each metric over the questions that have it; None if none has."""
+    """Return the mean of each metric over the questions to which it applies, or None if there are none."""
     return {metric: _mean_of(metric, rows) for metric in QUESTION_METRICS}
 
 
 def means_by_kind(rows: Sequence[Mapping[str, Any]]) -> dict[str, QuestionMetrics]:
-    """Return the means of a few metrics for each kind of answerable questions, by kind."""
+    """Return the means of some metrics by kind of question, without unanswerable ones."""
     of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS if kind != UNANSWERABLE}
     return {kind: {metric: _mean_of(metric, found) for metric in _METRICS_OF_KINDS} for kind, found in of_kind.items() if found}
 
@@ -305,15 +307,15 @@ def means(rows: Sequence[Mapping[str, Any]]) -> Metrics:
 
 
 def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Return the latencies that half, 95 % and 99 % of the queries do not exceed."""
+    """Return the 50th, 95th and 99th percentile of the latencies."""
     ordered = sorted(milliseconds)
     return {f"p{share}": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * share / 100) - 1)] for share in (50, 95, 99)}
 
 
 def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
-    """Return the mean difference of two runs over the same queries, in the same order, with its bootstrap interval."""
+    """Return the mean difference of two runs over the same queries in the same order, with its bootstrap interval."""
     changes = np.array(after, dtype=float) - np.array(before, dtype=float)
-    draw = np.random.default_rng(0)  # the same runs always give the same interval
+    draw = np.random.default_rng(0)  # fixed seed: the same runs give the same interval
     resampled = [changes[draw.integers(len(changes), size=len(changes))].mean() for _ in range(_RESAMPLES)]
     outside = (1 - _INTERVAL) / 2
     low, high = np.quantile(resampled, (outside, 1 - outside))
@@ -321,12 +323,12 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
 
 
 def read_judged_queries(path: Path) -> list[JudgedQuery]:
-    """Return the entries of a query file that name a relevant page; errors: those of `read_query_file`."""
+    """Return the entries of a query file that name a relevant page. Raises the errors of `read_query_file`."""
     return [judged for judged in read_query_file(path) if judged.relevant]
 
 
 def read_query_file(path: Path) -> list[JudgedQuery]:
-    """Return the entries of a file, unanswerable questions included; `ParameterError` if one cannot be asked."""
+    """Return the entries of a query file, including unanswerable questions; `ParameterError` if a query is invalid."""
     questions = parse_judged_queries(read_json(path))
     for position, judged in enumerate(questions):
         query_text(judged.query, f"the query of entry {position}")
@@ -348,12 +350,12 @@ def read_json(path: Path) -> Any:
 
 
 class Figures(NamedTuple):
-    """What decides whether an index may serve: means over the judged queries, 0 to 1."""
+    """The metrics that decide whether an index may serve: means over the judged queries, 0 to 1."""
 
     recall: float
     """Recall@10 of hybrid searches."""
     semantic_recall: float | None
-    """Recall@10 of searches by meaning alone; None: the model of the index is not available."""
+    """Recall@10 of searches by meaning alone; None if the index's model is not available."""
     mrr: float
     """Mean reciprocal rank of hybrid searches."""
 
@@ -364,9 +366,9 @@ _NAMES = Figures("recall@10", "recall@10 by meaning alone", "MRR")  # type: igno
 def judge(
     ask: Ask, queries: Iterable[JudgedQuery], rankings: Mapping[str, SearchOptions], *, only_pages: bool = False
 ) -> list[Run]:
-    """Search for every query with the options of every ranking, and return the run of each ranking.
+    """Run every query with the options of every ranking, and return one run per ranking.
 
-    For a question, search again for the passages that a user sees, unless `only_pages` are judged. Errors: those of `ask`.
+    Questions are searched a second time for the passages that a user sees, unless `only_pages`. Raises the errors of `ask`.
     """
     runs: dict[str, Run] = {name: {"queries": [], "asked": [], "questions": []} for name in rankings}
     for judged in queries:
@@ -378,7 +380,7 @@ def judge(
 
 
 def _judge_pages(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run) -> list[str]:
-    """Search for a query, add what is found to a run, and return the paths of the pages in their order."""
+    """Search for a query, add the results to a run, and return the paths of the pages in order."""
     start = time.perf_counter()
     found = ask(judged.query, options)
     seconds = time.perf_counter() - start
@@ -393,7 +395,7 @@ def _judge_pages(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run
 
 
 def _judge_passages(ask: Ask, judged: JudgedQuery, options: SearchOptions, ranking: Sequence[str], run: Run) -> None:
-    """Search for the passages that a user sees, and add to a run how they answer a question."""
+    """Search for the passages that a user sees, and add the metrics of their answers to a run."""
     as_shown = _as_shown(options, judged)
     shown, marked = (ask(judged.query, each).hits for each in (as_shown, structs.replace(as_shown, best_sentence=True)))
     facts = {part: getattr(judged, part) for part in JUDGEMENTS}
@@ -401,7 +403,7 @@ def _judge_passages(ask: Ask, judged: JudgedQuery, options: SearchOptions, ranki
 
 
 def _as_shown(options: SearchOptions, judged: JudgedQuery) -> SearchOptions:
-    """Return the options of a search by default, with enough results to leave out excluded pages."""
+    """Return the options of a default search, with enough results to exclude pages."""
     default = SearchOptions()
     per_page = default.max_chunks_per_page
     wanted = min(MAX_RESULTS, PASSAGES + per_page * len(judged.exclude))
@@ -419,13 +421,13 @@ def _with_means(name: str, run: Run) -> Run:
 
 
 def overlap(pages: Sequence[str], others: Sequence[str]) -> float:
-    """Return the share of the first pages that two answers have in common; 1 if both have none."""
+    """Return the share of pages that two answers have in common; 1 if both are empty."""
     longest = max(len(pages), len(others))
     return len({*pages} & {*others}) / longest if longest else 1.0
 
 
 def fall(before: Figures, after: Figures) -> str | None:
-    """Return which figure fell by more than a tenth, with both values; None if none did or it is not known."""
+    """Return which metric fell by more than a tenth, with both values; None if none did or it is unknown."""
     for name, old, new in zip(_NAMES, before, after, strict=True):
         if old is not None and new is not None and new < old * (1 - _MAX_LOSS):
             return f"{name} of judged queries is {new:.3f}, and was {old:.3f}"

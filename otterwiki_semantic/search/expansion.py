@@ -1,8 +1,7 @@
-"""Query expansion: a query is also asked in other languages, with its spelling corrected, and with synonyms.
+"""Query expansion: stems of other languages, corrected spelling, and synonyms.
 
-Synonyms come from one of the wiki's pages, where each line is a group: ``pto, annual leave, vacation`` holds equal words; after
-``pto => annual leave, vacation`` the first is also asked as the others, but not the other way round. List markers are allowed;
-other lines and code are no groups.
+Synonyms come from a wiki page on which each line is a group. The words in ``pto, annual leave, vacation`` are equivalent;
+``pto => annual leave, vacation`` expands the first word only. List markers are allowed; other lines and code are ignored.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from otterwiki_semantic.storage import KeywordIndex
 _MAX_BYTES = 1_000_000
 _MAX_GROUPS, _MAX_TERMS = 5_000, 50
 _LONGEST_TERM = 6
-"""Words; a line with a longer one is prose."""
+"""Words of a term; a line with a longer one is prose."""
 _MAX_VARIANTS = 6
 _MARKER = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])\s+")
 _ARROW = "=>"
 
 Synonyms = Mapping[tuple[str, ...], Sequence[str]]
-"""Terms, as the words that the keyword index stores, each with the texts to ask instead."""
+"""Terms, as words of the keyword index, with the texts to search for instead."""
 
 
 def expand_query(
     text: str, keywords: KeywordIndex, synonyms: Synonyms, languages: tuple[str, ...], options: SearchOptions
 ) -> Query:
-    """Parse a query, with its variants. Errors: those of the catalog."""
+    """Parse a query and add its variants. Raises errors of the catalog."""
     right, corrections = text, tuple[Correction, ...]()
     if options.corrections:
         right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
@@ -43,7 +42,7 @@ def expand_query(
 
 
 def query_in_languages(text: str, languages: tuple[str, ...], *, is_draft: bool = False) -> Query:
-    """Parse a query, with its stems in other languages as its only variants."""
+    """Parse a query, with only its stems in other languages as variants."""
     return _parsed([text], languages, is_draft=is_draft)
 
 
@@ -57,13 +56,13 @@ def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool)
 
 
 def with_synonyms(text: str, synonyms: Synonyms) -> tuple[str, ...]:
-    """Return a query with one of its terms replaced by a synonym, up to six times; longer terms come first."""
+    """Return copies of a query, each with one term replaced by a synonym; at most six, longer terms first."""
     found = (text[:start] + other + text[end:] for start, end, others in _terms_in(text, synonyms) for other in others)
     return tuple(dict.fromkeys(found))[:_MAX_VARIANTS]
 
 
 def _terms_in(text: str, synonyms: Synonyms) -> Iterator[tuple[int, int, Sequence[str]]]:
-    """Yield where terms stand in the text (start to before end), apart from each other, with their synonyms."""
+    """Yield the ranges of terms in the text (start to before end, without overlaps) with their synonyms."""
     for offset, part in free_text(text) if synonyms else ():
         found = [word for word in words(part) if not word.is_unigram]
         first = 0
@@ -78,7 +77,7 @@ def _terms_in(text: str, synonyms: Synonyms) -> Iterator[tuple[int, int, Sequenc
 
 
 def read_synonyms(markdown: str) -> Synonyms:
-    """Read the groups of a page."""
+    """Return the synonym groups of a page."""
     terms: dict[tuple[str, ...], dict[str, None]] = {}
     for line in _lines(markdown)[:_MAX_GROUPS]:
         left, arrow, right = line.partition(_ARROW)
@@ -101,23 +100,23 @@ def _lines(markdown: str) -> list[str]:
 
 
 def _terms(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the terms between commas, each with the words that the keyword index stores."""
+    """Return the terms between commas, with their words in the keyword index."""
     terms = (" ".join(term.strip("`*_ ").split()) for term in text.split(",")[:_MAX_TERMS])
     keys = {term: tuple(part for word in words(term) if not word.is_unigram for part in word.parts) for term in terms}
     return {term: key for term, key in keys.items() if key}
 
 
 class SynonymPage:
-    """The page with the groups, read again when the index has reached another commit."""
+    """The page of synonyms, read again when the index reaches another commit."""
 
     def __init__(self, repository: Repository, path: str | None) -> None:
         self._repository = repository
         self._path = path
         self._read: tuple[str | None, Synonyms] = None, {}
-        """The commit that it was read from."""
+        """The commit of the groups."""
 
     def synonyms(self, commit: str | None) -> Synonyms:
-        """Return the groups as of a commit; none if there is no such page. Errors: those of `Repository`."""
+        """Return the synonyms as of a commit, or none without a page. Raises errors of `Repository`."""
         known_commit, known = self._read
         if self._path is None or commit is None or commit == known_commit:
             return known

@@ -1,4 +1,4 @@
-"""What is shown of a passage besides its text: its Markdown from git, and an excerpt with what matches the query marked."""
+"""The Markdown of a passage from git, and its excerpt with matches marked."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from otterwiki_semantic.search.pipeline import SearchResult
 from otterwiki_semantic.storage import Catalog
 
 _WHOLE_SECTIONS = 3
-"""Results, from the best one on, that are returned with the rest of a small section."""
+"""Best results that are returned with the rest of a small section."""
 _SMALL_SECTION = 120
 """Words of a small section."""
 _CHARACTERS_PER_WORD = 8
 _MAX_GROWTH, _LONG = 3, 2_000
-"""How much longer than the passage its whole blocks may be, and the characters from which on that counts."""
+"""How much longer than the passage its whole blocks may be, and the length in characters above which this applies."""
 _MAX_WORD_CHARACTERS = 10
-"""The mean length of words is taken for this if it is longer, as it is in text without spaces."""
+"""An upper bound for the mean length of words, which is large in text without spaces."""
 _MIN_CHARACTERS = 60
 _CUT = "…"
 
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 def with_markdown(found: SearchResult, repository: Repository, catalog: Catalog, section_words: int = 0) -> SearchResult:
-    """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog.
+    """Return the results of a catalog search with their Markdown, unless git fails. Raises errors of the catalog.
 
-    Sections of up to `section_words` words are returned whole; by default small ones, of the best results only.
+    Sections of up to `section_words` words are returned whole; by default only small sections of the best results.
     """
     blobs = catalog.pages.blobs({hit.path for hit in found.hits})
     try:
@@ -56,7 +56,7 @@ def with_markdown(found: SearchResult, repository: Repository, catalog: Catalog,
 
 
 def _texts(hits: Sequence[Hit], repository: Repository, blobs: Mapping[str, str]) -> dict[str, str]:
-    """Return the Markdown of pages from git, and of attached files as far as it is known, by path. Errors: those of git."""
+    """Return the Markdown of pages from git, and of attached files where known, by path. Raises errors of git."""
     kinds = {hit.path: hit.kind for hit in hits}
     texts = {path: text.markdown for path, kind in kinds.items() if kind and (text := repository.file_text(blobs[path], kind))}
     pages = [path for path in blobs if not kinds[path]]
@@ -68,13 +68,13 @@ def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
     words = section_words if hit.relevant else 0
     source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
     own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
-    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # lines as long as pages
+    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # very long lines
         source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
     return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)
 
 
 def with_excerpts(answer: Answer, options: SearchOptions) -> Answer:
-    """Return an answer with an excerpt of each passage if one is asked for; `best_sentence` is left out if it is not."""
+    """Return an answer with excerpts if requested, and without `best_sentence` unless requested."""
     if not options.wants_excerpts:
         return answer
     hits = (_with_excerpt(hit, options) for hit in answer.results)
@@ -102,7 +102,7 @@ def _with_excerpt(hit: Hit, options: SearchOptions) -> Hit:
 
 
 def _size(text: str, words: int | None) -> int:
-    """Return the characters of about so many words of a text; of the whole text if it is not cropped."""
+    """Return the number of characters in about `words` words; the length of the text if None."""
     if words is None:
         return len(text)
     mean = len(text) / max(1, count_words(text))
@@ -110,7 +110,7 @@ def _size(text: str, words: int | None) -> int:
 
 
 def _marked(text: str, ranges: Sequence[Range]) -> str:
-    """Return a text as HTML, with ranges of it inside of ``<mark>``."""
+    """Return a text as HTML, with ranges enclosed in ``<mark>``."""
     parts, at = [], 0
     for begin, end in ranges:
         parts += [escape(text[at:begin]), f"<mark>{escape(text[begin:end])}</mark>"]

@@ -1,4 +1,4 @@
-"""A page as search sees it: its passages, what the model was given of each, and what is nearest to them elsewhere."""
+"""A page as search sees it: its passages, their embedded texts, and the nearest passages of other pages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.storage import ChunkRef, Generation
 
 MOST_CHUNKS = 200
-"""Passages of a page that are shown; each is compared with all passages of the wiki."""
+"""Passages that are shown; each is compared with all passages of the wiki."""
 _NEIGHBOURS = 3
 
 
 def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness, urls: PageUrls) -> PageInspection:
-    """Return a page as search sees it; call it within `Catalog.snapshot`."""
+    """Return a page as search sees it. Call it within `Catalog.snapshot`."""
     reader = generation.catalog.reader
     title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
@@ -29,7 +29,7 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
 def _nearest_elsewhere(
     generation: Generation, chunks: list[int], of_page: list[int]
 ) -> dict[int, list[tuple[ChunkRef, float]]]:
-    """Return the nearest passages of other pages for each of some chunks that has a vector."""
+    """Return the nearest passages on other pages for each chunk that has a vector."""
     exact = generation.catalog.reader.exact_index()
     matrix, known = exact.vectors(chunks)
     if exact.in_memory is not None:

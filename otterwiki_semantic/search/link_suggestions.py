@@ -1,4 +1,4 @@
-"""What a text that is being written could link to: pages that it names, and pages about the same."""
+"""Suggest links for a text that is being written: pages that it names, and pages on the same subject."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from otterwiki_semantic.storage import Catalog, Generation, LabelTable
 
 _WORD = re.compile(r"\w+(?:['’.]\w+)*")
 _BETWEEN_WORDS = re.compile(r"[ \t]*+(?:[^\S \t]|[&/'’-])[ \t]*+|[ \t]++")
-"""What may stand between two words of a name; a line break, but no empty line."""
+"""What may separate two words of a name; a line break may, an empty line may not."""
 _MOST_WORDS, _MOST_MENTIONS = 8, 20
 _LEAST_LETTERS = 3
 _LEAST_STEM, _LONGEST_ENDING = 4, 3
-"""Letters of a stem that is compared, and those by which two forms of a name may differ in length."""
+"""Least letters of a stem that is compared, and the most letters by which two forms of a name may differ in length."""
 _PARAGRAPHS = 8
-"""Paragraphs of a text that are embedded: the ones around the cursor, and others evenly spread."""
+"""Paragraphs that are embedded: those around the cursor, and others evenly spread."""
 _NEAR_CURSOR = 3
 _MAX_PARAGRAPH = 1_000
 """Characters of a paragraph that are embedded."""
 _MIN_WORDS = 4
-"""Shorter paragraphs say little."""
+"""Shorter paragraphs are too vague."""
 _FLOOR = 0.45
 """The least similarity, on the bundled model's scale, of a page to one of the paragraphs."""
 _DUPLICATE, _BEGUN_WORDS, _MOST_DUPLICATES = 0.55, 200, 3
-"""The same of a page that may be about exactly this already, and up to which length a text counts as begun."""
+"""The least similarity of a likely duplicate, the words below which a draft counts as new, and the most duplicates."""
 _SUGGESTED, _SIMILAR = 10, 0.8
-"""Names that are compared with that of a new page, and the share of letters that similar ones have in common."""
+"""Names compared with the name of a new page, and the share of letters that similar names have in common."""
 _TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
@@ -48,7 +48,7 @@ Embed = Callable[[Sequence[str]], Matrix]
 
 
 class _Phrase(NamedTuple):
-    """Words of the text that are the name of one page."""
+    """Words of the text that name one page."""
 
     start: int
     end: int
@@ -57,11 +57,10 @@ class _Phrase(NamedTuple):
 
 
 def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[str], urls: PageUrls) -> tuple[Mention, ...]:
-    """Return the phrases of a text that name a page, each page once, without the page at `path` and those linked already.
+    """Return the phrases of a text that name a page, one per page, without the page at `path` and pages already linked.
 
-    Titles and aliases count, whatever their case, and with another ending of one of the `languages`; a single word only as the
-    title has it, unless it is a rare one. Nothing is found in links, code, headings and front matter. Errors: those of the
-    catalog.
+    Titles and aliases match in any case and with other endings in one of the `languages`. A single word must match the title
+    exactly, unless it is rare. Links, code, headings and front matter are skipped. Raises errors of the catalog.
     """
     markdown = _with_line_feeds(text)
     with catalog.snapshot():
@@ -80,12 +79,12 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
 
 
 def _with_line_feeds(text: str) -> str:
-    """Return a text of the same length whose lines end as in a repository."""
+    """Return a text of the same length with the line ends of a repository."""
     return text.replace("\r", " ")
 
 
 def _is_meant(phrase: str, title: str) -> bool:
-    """Whether a phrase means the page that it names: a single word may be an everyday one."""
+    """Whether a phrase refers to the page that it names; a single word may be an everyday one."""
     if sum(map(str.isalpha, phrase)) < _LEAST_LETTERS:
         return False
     if len(_WORD.findall(phrase)) > 1:
@@ -94,7 +93,7 @@ def _is_meant(phrase: str, title: str) -> bool:
 
 
 def _phrases(labels: LabelTable, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
-    """Yield the longest names in a text, from its beginning, that are those of one page."""
+    """Yield the longest names in a text that belong to exactly one page, in order."""
     words = list(_WORD.finditer(prose(text)))
     # A text may repeat its words thousands of times.
     begins_name, pages_named = cache(labels.begins_name), cache(labels.pages_named)
@@ -116,7 +115,7 @@ def _phrases(labels: LabelTable, text: str, languages: Sequence[str]) -> Iterato
 
 
 def _run(text: str, words: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
-    """Return the first of some words, and those after it that could belong to the same name."""
+    """Return the first words that may belong to one name."""
     number = 1
     while number < len(words) and _BETWEEN_WORDS.fullmatch(text, words[number - 1].end(), words[number].start()):
         number += 1
@@ -124,7 +123,7 @@ def _run(text: str, words: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
 
 
 def _keys(begins_name: Callable[[str], bool], text: str, run: Sequence[re.Match[str]]) -> list[str]:
-    """Return the keys of no word, of the first, of the first two, and so on, until one begins no name."""
+    """Return the keys of the first 0, 1, 2, … words, until a key begins no name."""
     keys = [""]
     for word in run:
         keys.append(name_key(text[run[0].start() : word.end()]))
@@ -134,7 +133,7 @@ def _keys(begins_name: Callable[[str], bool], text: str, run: Sequence[re.Match[
 
 
 def _pages_inflected(labels: LabelTable, languages: Sequence[str], before: str, key: str) -> set[int]:
-    """Return the numbers of the pages whose name differs from a key by the ending of the last word, which follows `before`."""
+    """Return the pages whose name differs from a key only by the ending of the last word, which follows `before`."""
     pages: set[int] = set()
     for language in languages:
         stemmed = stem(key[len(before) :], language)
@@ -151,7 +150,7 @@ def pages_about(
 ) -> tuple[RelatedPage, ...]:
     """Return the pages nearest in meaning to a text, without the page at `path`; `embed` returns the vectors of paragraphs.
 
-    Errors: those of the model, of the catalog and of ChromaDB.
+    Raises errors of the model, of the catalog and of ChromaDB.
     """
     markdown = _with_line_feeds(text)
     chosen = _chosen(_paragraphs(markdown), len(text) if cursor is None else cursor)
@@ -168,9 +167,9 @@ def pages_about(
 def likely_duplicates(
     catalog: Catalog, text: str, path: str, pages: Sequence[RelatedPage], scale: Scale, urls: PageUrls
 ) -> tuple[LikelyDuplicate, ...]:
-    """Return the pages that a page which is being begun might duplicate; none of a text of some length.
+    """Return the pages that a new page might duplicate, or none for a longer text.
 
-    They are those with a similar name, then the very near ones of `pages`. Errors: those of the catalog.
+    Pages with a similar name come first, then very similar ones among `pages`. Raises errors of the catalog.
     """
     if len(text.split()) > _BEGUN_WORDS:
         return ()
@@ -207,7 +206,7 @@ def _pages_of_similar_name(catalog: Catalog, name: str) -> list[SuggestedLabel]:
 
 
 def _paragraphs(text: str) -> list[tuple[int, str]]:
-    """Return the paragraphs of a text that say something, with where they begin."""
+    """Return the paragraphs of a text that are long enough, with their positions."""
     starts = [0, *(match.end() for match in _BLANK_LINE.finditer(text))]
     ends = [*starts[1:], len(text)]
     parts = [(start, text[start:end].strip()[:_MAX_PARAGRAPH]) for start, end in zip(starts, ends, strict=True)]
@@ -215,7 +214,7 @@ def _paragraphs(text: str) -> list[tuple[int, str]]:
 
 
 def _chosen(paragraphs: Sequence[tuple[int, str]], cursor: int) -> list[str]:
-    """Return the paragraphs to embed, in order: those nearest to the cursor, and others evenly spread."""
+    """Return the paragraphs to embed, in order: the nearest to the cursor, and others evenly spread."""
     near = sorted(range(len(paragraphs)), key=lambda number: abs(paragraphs[number][0] - cursor))[:_NEAR_CURSOR]
     spread = (
         np.linspace(0, len(paragraphs) - 1, min(len(paragraphs), _PARAGRAPHS - len(near))).astype(int) if paragraphs else ()

@@ -1,4 +1,4 @@
-"""Pages pinned to questions: they come first when one of these is asked, in these words or in others."""
+"""Pages pinned to questions: they come first when the question is asked, even in other words."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Generation, PinnedQuestion
 
 _SAME_QUESTION = 0.8
-"""The least similarity, on the bundled model's scale, of two ways to ask the same."""
+"""The least similarity, on the bundled model's scale, of two wordings of a question."""
 
 
 class PinnedAnswers:
-    """Finds the pages that are pinned to a query; `embed` returns the vector of a question."""
+    """Find the pages that are pinned to a query; `embed` returns the vector of a question."""
 
     def __init__(self, embed: Callable[[str], Matrix]) -> None:
         self._embed = embed
         self._vectors: dict[str, Matrix] = {}
 
     def refresh(self, questions: Iterable[PinnedQuestion]) -> None:
-        """Embed questions. Errors: those of `embed`; until then, and if none may be embedded, only the same words count."""
+        """Embed questions. Raises errors of `embed`.
+
+        Until it succeeds, and if questions may not be embedded, only the same words match.
+        """
         self._vectors = {each.text: self._embed(each.text) for each in questions if each.may_be_embedded}
 
     @property
     def fingerprint(self) -> str:
-        """What changes with the questions that are found in other words."""
+        """A hash of the questions that are matched by meaning."""
         return hashlib.sha256("\n".join(sorted(self._vectors)).encode()).hexdigest()[:16]
 
     def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
-        """Return the pages that are pinned to a query. Errors: those of the catalog."""
+        """Return the pages that are pinned to a query. Raises errors of the catalog."""
         answers = generation.catalog.reader.answers() if generation.catalog.is_current else ()
         if not answers:
             return ()

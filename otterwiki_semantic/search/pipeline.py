@@ -17,27 +17,27 @@ from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
 _CANDIDATES = 100
-"""Chunks that each retriever returns in the first stage; for the first 20 results."""
+"""Chunks that each retriever returns in the first stage, for the first 20 results."""
 _CANDIDATES_PER_RESULT = 5
 _GROWTH = 4
 _MAX_CANDIDATES = 6_400
 _BEST_FEW = 20
 """Candidates that are sorted by date if none is relevant."""
 _MAX_RERANKED = 30
-"""Chunks that a reranker is given to read."""
+"""Chunks that a reranker reads."""
 
 Shortlist = Mapping[str, str]
-"""The chunks to be reranked, best first: their texts by their vectors' ids, which are hashes of the texts."""
+"""The chunks to rerank, best first: their texts by vector id, which is a hash of the text."""
 RerankScores = Mapping[str, float]
-"""A reranker's scores by the ids of the chunks' vectors; empty if it has read none."""
+"""A reranker's scores by vector id; empty if nothing was reranked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search finds."""
+    """The results of a search."""
 
     hits: tuple[Hit, ...]
-    """From the first one on, whatever the offset."""
+    """All from the first, whatever the offset."""
     confident: bool
     """Whether any of the hits is relevant."""
     degraded: str | None
@@ -46,7 +46,7 @@ class SearchResult:
     total_hits: TotalHits
     is_keyword_index_corrupt: bool = False
     shortlist: Shortlist = field(default_factory=dict)
-    """What a reranker is to read, if one is wanted and has not read it yet."""
+    """Passages to rerank, if reranking was requested and has not run yet."""
 
 
 NO_RESULT = SearchResult((), confident=False, degraded=None, facets=None, total_hits=TotalHits(0, "gte"))
@@ -64,11 +64,13 @@ def search_chunks(
 ) -> SearchResult:
     """Return the best chunks for a query, from the first one to `options.end`.
 
-    The ranking is made in stages, each with four times as many candidates as the one before, whose results it keeps: more may
-    be asked for, one page can crowd out the others, and duplicates can leave few. The number asked for only decides how many
-    stages there are: every answer to a query begins with the same results. `vector` returns that of the query's text, None if
-    the model failed; `embed` returns the vectors of units, if the best ones are chosen by meaning as well. Errors: those of the
-    catalog and of ChromaDB.
+    The ranking is made in stages. Each retrieves four times as many candidates as the previous one and keeps its results.
+    Further stages are needed because the caller may ask for more results, one page can crowd out the rest, and duplicates can
+    leave few. The number of results only determines the number of stages, so that every answer to a query begins with the
+    same results.
+
+    `vector` returns the query's vector, or None if the model failed; `embed` returns the vectors of units, if the best ones
+    are also chosen by meaning. Raises errors of the catalog and of ChromaDB.
     """
     catalog = generation.catalog
     where = filter_of(options.filters, query)
@@ -85,7 +87,7 @@ def search_chunks(
         if limit == _CANDIDATES and options.rerank and not rerank_scores:
             shortlist = dict(_shortlist(ranked, options, catalog))
         results = ResultBuilder(catalog, query, found, ranked, options, urls, units)
-        if is_last or options.sort is Sort.RELEVANCE:  # else the newest ones may still be missing
+        if is_last or options.sort is Sort.RELEVANCE:  # otherwise the newest may still be missing
             most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
             added, also_on = select(ranking, ranked, most, options, catalog)
             hits += results.hits(added, also_on, shown, max(0, options.end - len(ranking)))
@@ -105,12 +107,12 @@ def search_chunks(
 
 
 def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
-    """Return the candidates that are similar enough and have the query's phrases word for word, best first."""
+    """Return the candidates that are similar enough and contain the query's phrases verbatim, best first."""
     ranked = found.candidates
     threshold = options.min_similarity
     if threshold is not None:
         ranked = [each for each in ranked if (-1 if each.similarity is None else each.similarity) >= threshold]
-    excluded = query.without if found.degraded else ()  # else the keyword index has left them out
+    excluded = query.without if found.degraded else ()  # otherwise excluded by the keyword index
     if not query.phrases and not excluded:
         return ranked
     texts = {chunk: stored.text for chunk, stored in catalog.reader.chunks([each.id for each in ranked]).items()}
@@ -124,10 +126,10 @@ def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog
 
 
 def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
-    """Return the candidates in the order of a reranker's scores, behind those that the query names.
+    """Return the candidates in the order of a reranker's scores, after exact name matches.
 
-    Each gets the score that belongs to its new rank: a reranker's scores are of another kind. Those that no model may read keep
-    their ranks.
+    A candidate gets the score of its new rank, because a reranker's scores are not comparable. Candidates that may not
+    be reranked keep their ranks.
     """
     if not scores:
         return ranked
@@ -144,14 +146,15 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
 
 
 def _is_readable(candidate: Candidate) -> bool:
-    """Whether a reranker may read and move a candidate."""
+    """Whether a candidate may be reranked."""
     return candidate.tier is Tier.SCORE and not candidate.chunk.is_words_only
 
 
 def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -> list[Candidate]:
-    """Return the candidates in the order that is asked for.
+    """Return the candidates in the requested order.
 
-    By date only the relevant ones, or the best few if there are none: the newest of all would have little to do with the query.
+    Sorting by date includes only relevant candidates, or the best few if there are none: the newest of all would hardly match
+    the query.
     """
     if options.sort is Sort.RELEVANCE:
         return ranked
@@ -161,13 +164,13 @@ def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -
 
 
 def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
-    """Return whether further candidates by meaning would all be less similar than is asked for."""
+    """Return whether all further candidates by meaning would be below the requested similarity."""
     nearest = [each.similarity for each in found.candidates if each.semantic_rank is not None and each.similarity is not None]
     return options.min_similarity is not None and bool(nearest) and min(nearest) < options.min_similarity
 
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:
-    """Return the best chunks for a reranker to read; none that the query names, which come first in any case."""
+    """Return the best chunks for a reranker, without exact name matches, which come first in any case."""
     distinct = deduplicator(ranked, options, catalog).distinct()
     read = list(islice(filter(_is_readable, distinct), _MAX_RERANKED))
     stored = catalog.reader.chunks([each.id for each in read])

@@ -1,7 +1,7 @@
-"""What a person typed, taken apart: words, "exact phrases" and -exclusions; and the same as expressions of the keyword index.
+"""Parse user input into words, "exact phrases" and -exclusions, and build expressions for the keyword index.
 
-Any text is a query. Quotes that do not close, a minus before a number or before one or two letters (``rm -rf``), operators and
-symbols are no syntax but text.
+Any text is a query. Unclosed quotes, a minus before a number or before one or two letters (``rm -rf``), operators and symbols
+are plain text.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ T = TypeVar("T")
 _EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
 _PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
-"""A quote right behind a letter or digit opens none: it is the sign of inches."""
+"""A quote directly after a letter or digit opens no phrase: it is the inch sign."""
 _SYNTAX = regex.compile(f"{_EXCLUSION}|{_PHRASE}")
 _MOST_PHRASES = 16
 _CURLY = str.maketrans("“”„«»", '"' * 5)
 _LONGEST_NAME = 300
 _MIN_BEGINNING = 4
 _LONGEST_FUNCTION_WORD = 4
-"""The longer ones in the lists of other languages than English include words such as *trabajo* and *estado*."""
+"""Longer entries in the stop lists of languages other than English include words such as *trabajo* and *estado*."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, taken apart."""
+    """A parsed query."""
 
     text: str
-    """What is asked, without the syntax."""
+    """The query without syntax."""
     parts: tuple[str, ...]
-    """Its words as they are stored, identifiers divided."""
+    """Its words as stored, with identifiers divided."""
     sought: tuple[str, ...]
-    """The parts that passages are looked for by: all but function words, unless there are no others."""
+    """The parts to look up: all except function words, unless there are no others."""
     wholes: tuple[str, ...]
-    """The identifiers undivided."""
+    """The undivided identifiers."""
     pairs: tuple[tuple[str, str], ...]
-    """Parts next to each other."""
+    """Adjacent parts."""
     prefixes: tuple[str, ...]
-    """Single characters of scripts without spaces, and the beginning of a word that is still being typed."""
+    """Single characters of scripts without spaces, and the prefix of a word that is still being typed."""
     unfinished: str
-    """The part that is still being typed, which may stand nowhere yet; empty if there is none."""
+    """The part that is still being typed, which need not occur in the wiki; empty if there is none."""
     phrases: tuple[tuple[Word, ...], ...]
     """Runs of words that a passage must contain verbatim."""
     without: tuple[tuple[Word, ...], ...]
@@ -58,16 +58,16 @@ class Query:
     literals: tuple[str, ...]
     """Phrases without a word, such as ``->``, that a passage must contain."""
     name: str
-    """The whole of it as the key of a name; empty if it is too long for one."""
+    """The whole query as the key of a name; empty if too long for one."""
     language: str = ENGLISH
-    """The language whose stems the words have."""
+    """The language of the stems."""
     variants: tuple[Query, ...] = ()
-    """The same with stems of other languages, with corrected words and synonyms: what answers one of them answers the query."""
+    """The query with stems of other languages, corrected words and synonyms. A match for a variant is a match for the query."""
     corrections: tuple[Correction, ...] = ()
     languages: tuple[str, ...] = (ENGLISH,)
     """The languages of the wiki's pages."""
     pinned: tuple[str, ...] = ()
-    """The paths of pages that are to come first."""
+    """The paths of pages that come first."""
 
     @property
     def all(self) -> tuple[Query, ...]:
@@ -76,13 +76,13 @@ class Query:
 
     @property
     def identifier(self) -> str:
-        """The whole of it as one stored word."""
+        """The whole query as one stored word."""
         return stem(self.name, self.language)
 
 
 @cache
 def _function_stems(languages: tuple[str, ...], language: str) -> frozenset[str]:
-    """Return the stems of words that join others: no passage is looked for because it has one of them."""
+    """Return the stems of function words, which are not looked up."""
     return frozenset(
         stem(word, language)
         for each in languages
@@ -94,11 +94,11 @@ def _function_stems(languages: tuple[str, ...], language: str) -> frozenset[str]
 def parse_query(
     text: str, *, is_draft: bool = False, languages: tuple[str, ...] = (ENGLISH,), language: str | None = None
 ) -> Query:
-    """Take a query apart, with the stems of one of the wiki's languages, by default the first.
+    """Parse a query, with the stems of one of the wiki's languages, by default the first.
 
-    One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times.
+    A query that excludes everything it names is plain text, as are phrases and exclusions after the 16th.
 
-    The last word of a draft also stands for those that it begins, if it has at least four letters.
+    The last word of a draft also matches as a prefix if it has at least four letters.
     """
     language = language or languages[0]
     source = text.translate(_CURLY)
@@ -128,7 +128,7 @@ def parse_query(
 
 
 def free_text(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the parts of a query that are neither quoted nor excluded, each with the place where it begins."""
+    """Yield the parts of a query that are neither quoted nor excluded, with their positions."""
     start = 0
     for match in list(_SYNTAX.finditer(text.translate(_CURLY)))[:_MOST_PHRASES]:
         yield start, text[start : match.start()]
@@ -137,7 +137,7 @@ def free_text(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _beginning(text: str, run: Sequence[Word]) -> Iterator[str]:
-    """Yield the last word of a text that is still being typed, if it is long enough to mean something."""
+    """Yield the last word of a text that is still being typed, if it is long enough to be useful."""
     if run and text[-1:].isalnum() and len(run[-1].exact[-1]) >= _MIN_BEGINNING:
         yield run[-1].exact[-1]
 
@@ -147,7 +147,7 @@ def _distinct(items: Iterable[T]) -> tuple[T, ...]:
 
 
 def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
-    """Return the text with phrases without their quotes, and without what is excluded."""
+    """Return the text with the quotes of phrases and all exclusions removed."""
     parts, end = [], 0
     for match in found:
         parts += [source[end : match.start()], match["phrase"] or ""]
@@ -156,14 +156,14 @@ def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
 
 
 def _runs(texts: Iterable[str], language: str) -> tuple[tuple[Word, ...], ...]:
-    """Return the runs of words of texts, each once; none for a text without words."""
+    """Return the runs of words in the texts, without repeats; none for a text without words."""
     found = (_run(text, language) for text in texts)
     runs = {tuple(part for word in run for part in word.exact): run for run in found if run}
     return tuple(runs.values())
 
 
 def _run(text: str, language: str) -> tuple[Word, ...]:
-    """Return the words of a text; the last character of a run without spaces only if it stands alone."""
+    """Return the words of a text; the last character of a run without spaces only if it is alone."""
     found = list(words(text, language))
     ends = [0, *(word.end for word in found)]
     return tuple(
@@ -171,7 +171,7 @@ def _run(text: str, language: str) -> tuple[Word, ...]:
     )
 
 
-# The keyword index's expressions: the one place where text of a user is quoted for FTS5
+# Expressions for the keyword index: the only place where user text is quoted for FTS5.
 
 
 def any_of(terms: Iterable[str], prefixes: Iterable[str] = ()) -> str:
@@ -180,14 +180,15 @@ def any_of(terms: Iterable[str], prefixes: Iterable[str] = ()) -> str:
 
 
 def any_pair(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the expression for passages with any of these pairs of words next to each other."""
+    """Return the expression for passages with any of these pairs of adjacent words."""
     return " OR ".join(_quoted(" ".join(pair)) for pair in pairs)
 
 
 def all_phrases(phrases: Sequence[Sequence[Word]], languages: tuple[str, ...] = (ENGLISH,)) -> str:
-    """Return the expression for passages with every one of these runs of words.
+    """Return the expression for passages with all of these runs of words.
 
-    In other languages than English their order is left to `has_phrases`: stems of words typed without accents have no place.
+    In languages other than English, `has_phrases` checks the word order: stems of words typed without accents have no
+    position.
     """
     if languages != (ENGLISH,):
         phrases = [[word] for phrase in phrases for word in phrase]
@@ -200,7 +201,7 @@ def any_phrase(phrases: Sequence[Sequence[Word]]) -> str:
 
 
 def _phrase(run: Sequence[Word]) -> str:
-    """A run of parts; a single word may also be stored whole, and a single character may begin a pair."""
+    """Return the expression for a run; a single word may also be stored whole, and a single character may begin a pair."""
     if len(run) == 1:
         word = run[0]
         spellings = dict.fromkeys((" ".join(word.parts), word.whole))
@@ -209,12 +210,12 @@ def _phrase(run: Sequence[Word]) -> str:
 
 
 def _quoted(text: str) -> str:
-    doubled = text.replace('"', '""').replace("\0", " ")  # at which FTS5 takes an expression to be at its end
+    doubled = text.replace('"', '""').replace("\0", " ")  # FTS5 ends an expression at NUL
     return f'"{doubled}"'
 
 
 def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
-    """Return whether a text has every one of these runs of words as they are, not only their stems."""
+    """Return whether a text has all of these runs of words verbatim, not only their stems."""
     found = list(words(text))
     parts = [part for word in found if not word.is_unigram for part in word.exact]
     return all(_has_phrase(found, parts, phrase) for phrase in phrases)
@@ -230,7 +231,7 @@ def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Wo
 
 
 class Highlighter:
-    """Finds what matches a query's words."""
+    """Find matches of a query's words."""
 
     def __init__(self, query: Query) -> None:
         wanted = {word for each in query.all for word in (*each.sought, *each.wholes)}
@@ -243,7 +244,7 @@ class Highlighter:
         self._matcher = WordMatcher(is_wanted, initials, query.languages)
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Return the ranges of a text that match (start to before end), in order and apart from each other."""
+        """Return the matching ranges of a text (start to before end), in order and without overlaps."""
         ranges: list[tuple[int, int]] = []
         for start, end in self._matcher.spans(text):
             if ranges and start <= ranges[-1][1]:
@@ -254,11 +255,11 @@ class Highlighter:
 
 
 def filter_of(filters: Filters, query: Query) -> Filter:
-    """Return the filter of a query: that on pages, the phrases that a chunk must contain, and the words that it must not."""
-    # The plus keeps SQLite from looking into the keyword index once for every chunk.
+    """Return the filter of a query: its page filter, the phrases that a chunk must contain, and the words that it must not."""
+    # The plus stops SQLite from searching the keyword index once per chunk.
     matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
     conditions = [("instr(chunks.text, ?)", (literal,)) for literal in query.literals]
-    # The stems of a phrase are those of the page's language, whichever it is.
+    # Phrases are stemmed in the language of the page, which may be any of the wiki's.
     if query.phrases:
         wanted = _distinct(f"({all_phrases(each.phrases, each.languages)})" for each in query.all)
         conditions.append((f"+chunks.id IN {matching}", (" OR ".join(wanted),)))

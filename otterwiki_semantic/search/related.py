@@ -1,4 +1,4 @@
-"""Pages near in meaning to a page, from stored vectors alone."""
+"""Pages related in meaning to a page, from stored vectors alone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PAGES_PER_RESULT = 6
 _PAIRS = 3
 _NO_CHUNKS: Mapping[int, StoredChunk] = MappingProxyType({})
 _FLOOR = 0.35
-"""The least similarity of pages that are offered to readers, on the bundled model's scale."""
+"""The least similarity of suggested pages, on the bundled model's scale."""
 
 
 def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls: PageUrls) -> tuple[RelatedPage, ...]:
-    """Return the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
+    """Return the `n` pages nearest in meaning to the page at `path`, nearest first, with the best matching sections.
 
-    Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
-    the catalog, which must not change in the meantime (`Catalog.snapshot`); one without text is near to none.
+    The similarity of two pages is the mean of their three nearest pairs of passages, each passage in one pair. The page must
+    be in the catalog, which must not change meanwhile (`Catalog.snapshot`). A page without text has no related pages.
     """
     reader = generation.catalog.reader
     own = reader.page_vectors([path]).get(path)
@@ -39,7 +39,7 @@ def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls:
 
 
 class PageVectors(NamedTuple):
-    """The vectors of a page's chunks, or of the paragraphs of a text that is none yet."""
+    """The vectors of a page's chunks, or of the paragraphs of an unsaved text."""
 
     ids: list[int]
     vectors: Matrix
@@ -56,9 +56,9 @@ def pages_near(
     own_chunks: Mapping[int, StoredChunk] = _NO_CHUNKS,
     pairs: int = _PAIRS,
 ) -> tuple[RelatedPage, ...]:
-    """Return the pages nearest in meaning to some vectors, without the one at `path`; `links` are the keys of those linked.
+    """Return the pages nearest in meaning to some vectors, without the one at `path`; `links` are the keys of linked pages.
 
-    `own_chunks` are the chunks of the vectors, if there are any. Pages are as near as the mean of their nearest `pairs`.
+    `own_chunks` are the chunks of the vectors, if any. The similarity of pages is the mean of their nearest `pairs`.
     """
     reader = generation.catalog.reader
     others = reader.page_vectors(_near_pages(generation, own.vectors, path, n))
@@ -84,7 +84,7 @@ def pages_near(
 
 
 class _Pair(NamedTuple):
-    """Two chunks, by their ids, and their similarity."""
+    """The ids of two chunks, and their similarity."""
 
     own: int
     other: int
@@ -98,7 +98,7 @@ def _similarity(pairs: Sequence[_Pair]) -> float:
 def _sections(
     pairs: Sequence[_Pair], own_chunks: Mapping[int, StoredChunk], stored: Mapping[int, StoredChunk]
 ) -> tuple[SectionMatch, ...]:
-    """Return the sections of pairs, each two once."""
+    """Return the sections of pairs, without repeated combinations."""
     found = {}
     for pair in reversed(pairs):
         own, other = own_chunks.get(pair.own), stored[pair.other]
@@ -109,7 +109,7 @@ def _sections(
 
 
 def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> list[str]:
-    """Return candidates: the pages of the nearest passages to the page's own and to their mean."""
+    """Return candidates: the pages of the nearest passages to the page's chunks and to their mean."""
     spread = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _PROBES)).astype(int))
     mean = vectors.mean(axis=0)
     probes = [*vectors[spread], mean / max(float(np.linalg.norm(mean)), 1e-9)]

@@ -1,4 +1,4 @@
-"""Results as they are shown: text, highlights, relevance, explanations and facets of chosen candidates."""
+"""Build results from chosen candidates: text, highlights, relevance, explanations and facets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.storage import Catalog
 
 _JOINED_SHARE = 0.75
-"""A neighbour is joined if its score is at least this share of the best one's."""
+"""The least share of the best score with which a neighbour is joined."""
 _JOINED_RANK_SHARE = 0.9
-"""The same if scores are reciprocal ranks: as many words are shown on the judged wikis."""
+"""The same share if scores are reciprocal ranks; joins as many words on the judged wikis."""
 _JOINED_BLOCK = 5
-"""Results whose chunks join no run of each other; a result that comes later may stand in the run of an earlier one."""
+"""Results whose chunks join no run of another one in the block; a later result may be part of an earlier run."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 _MAX_JOINED = 3
@@ -41,27 +41,27 @@ _OF_CHUNK = (
     *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
     *("chunk_index", "total_chunks", "page_word_count", "updated", "kind"),
 )
-"""What a result repeats of its chunk."""
+"""Fields that a result copies from its chunk."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """What results show already."""
+    """What earlier results already show."""
 
     chunks: set[tuple[str, int]] = field(default_factory=set)
-    """Their chunks and those joined to them, by page and number."""
+    """Chunks of results and their joined neighbours, by page and number."""
     results: int = 0
 
 
 @dataclass(frozen=True)
 class ResultBuilder:
-    """Builds the results of one query from its candidates."""
+    """Build the results of one query from its candidates."""
 
     catalog: Catalog
     query: Query
     found: CandidateSet
     ranked: Sequence[Candidate]
-    """The candidates that are eligible, best first."""
+    """The eligible candidates, best first."""
     options: SearchOptions
     urls: PageUrls
     units: UnitChooser
@@ -75,8 +75,8 @@ class ResultBuilder:
     ) -> tuple[Hit, ...]:
         """Return the results, best first, at most `count`; `also_on` has the pages that repeat a chunk.
 
-        `shown` is what earlier results show, and is added to. The text of a result depends on those before it and the next few,
-        but not on `count`.
+        `shown` holds what earlier results show, and is updated. The text of a result depends on the results before it and the
+        next few, but not on `count`.
         """
         shown = shown or Shown()
         count = len(chosen) if count is None else count
@@ -100,7 +100,7 @@ class ResultBuilder:
     def _units(
         self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[tuple[int, int], ...]]
     ) -> list[Sequence[ScoredUnit]]:
-        """Return the units of each chunk, best first, where that makes a difference to what is shown."""
+        """Return the units of each chunk, best first, where the results need them."""
         if self.options.needs_best_sentence:
             return list(self.units.rank(chunks, highlights))
         several = [place for place, chunk in enumerate(chunks) if len(chunk.sections) > 1]
@@ -111,7 +111,7 @@ class ResultBuilder:
         return units
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
-        """Count the pages of the results, and of every other candidate that is relevant."""
+        """Count the pages of the results and of all other relevant candidates."""
         paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
         labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
@@ -122,7 +122,7 @@ class ResultBuilder:
         )
 
     def _neighbours(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
+        """Return the candidates that may be joined to results: nearly as good as the best, and close to one on its page."""
         steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
         close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
         share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
@@ -145,7 +145,7 @@ class ResultBuilder:
         highlights: tuple[tuple[int, int], ...],
         units: Sequence[ScoredUnit],
     ) -> Hit:
-        """Return a candidate as a result, named after the section of the first of the `units`, which answers best."""
+        """Return a candidate as a result, named after the section of the best of its `units`, which is the first."""
         best = units[0].unit if units else None
         section = ChunkSection(chunk.section_path, chunk.anchor) if best is None else chunk.sections[best.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
@@ -217,7 +217,7 @@ def _hit_unit(scored: ScoredUnit, chunk: StoredChunk) -> HitUnit:
 
 
 def _trail(title: str, headings: Sequence[str]) -> tuple[str, ...]:
-    """Return the page's title and some headings; a first heading that is the title stands once."""
+    """Return the page's title and headings; a first heading equal to the title is dropped."""
     return title, *(headings[1:] if headings[:1] == (title,) else headings)
 
 
@@ -230,17 +230,17 @@ def _rounded(number: float) -> float:
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
-    """Return how often each value occurs, the most frequent first, equally frequent ones by name."""
+    """Return how often each value occurs, most frequent first, ties by name."""
     return dict(Counter(sorted(values)).most_common())
 
 
 def chunk_runs(
     chosen: Sequence[StoredChunk], candidates: Sequence[StoredChunk], taken: set[tuple[str, int]]
 ) -> list[list[StoredChunk]]:
-    """Return for each chosen chunk the run that it is read in: itself, and candidates next to it in the page, in order.
+    """Return for each chosen chunk its run: the chunk and adjacent candidates of the page, in order.
 
-    What an answer needs often goes on beyond a chunk's end. A candidate that is a result itself joins no other run, and a run
-    has up to three chunks. Those that are `taken` join none; all of the runs are added to them.
+    Answers often continue after a chunk's end. A candidate that is a result itself joins no other run, and a run has up to
+    three chunks. Chunks in `taken` are not joined; the chunks of all runs are added to it.
     """
     taken.update((chunk.path, chunk.chunk_index) for chunk in chosen)
     runs = [[chunk] for chunk in chosen]
@@ -257,7 +257,7 @@ def chunk_runs(
 
 
 def joined_text(run: Sequence[StoredChunk]) -> str:
-    """Return the text of consecutive chunks: each word once, and the heading path where it changes."""
+    """Return the text of consecutive chunks without overlaps, with the heading path where it changes."""
     if not run:
         return ""
     text = run[0].text[: run[0].prefix_length] + _own(run[0]).lstrip()
@@ -271,7 +271,7 @@ def joined_text(run: Sequence[StoredChunk]) -> str:
 def context_around(
     chunk: StoredChunk, count: int, page_chunks: Callable[[str, int, int], Sequence[StoredChunk]]
 ) -> tuple[str | None, str | None]:
-    """Return the text of up to `count` chunks before and after a chunk, None where there are none.
+    """Return the text of up to `count` chunks before and after a chunk, or None where there are none.
 
     `page_chunks` reads the chunks of a page from one index to another.
     """

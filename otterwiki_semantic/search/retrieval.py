@@ -1,4 +1,4 @@
-"""First-stage retrieval: the candidates that words, names and vectors find, with one score for each."""
+"""First-stage retrieval: candidates by words, names and vectors, with one score each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
 _MAX_TERMS = 48
-"""Words of a query that are looked up, the rarest first; a question has ten."""
+"""Words of a query that are looked up, rarest first; a question has ten."""
 _MAX_POSTINGS, _MAX_PAIR_POSTINGS, _MIN_TERMS = 10_000, 15_000, 3
-"""Common words are skipped once the rarer ones stand in so many chunks: BM25 visits each of them."""
+"""Common words are skipped once the rarer ones occur in this many chunks, because BM25 visits each of them."""
 _MIN_MATCHES = 20
-"""If fewer chunks have one of the rarer words, the common words are looked up as well."""
+"""If fewer chunks have one of the rarer words, common words are looked up as well."""
 _RARE_SHARE = 0.01
 _MIN_RARE, _MAX_RARE = 3, 20
 _MIN_IDENTIFIER = 3
 _PAIR_WEIGHT = 0.5
-"""The weight of BM25 of pairs of neighbouring words next to that of the words (after Metzler and Croft, 2005)."""
+"""The weight of BM25 of adjacent word pairs, relative to single words (after Metzler and Croft, 2005)."""
 
 QueryVector = Callable[[], Matrix | None]
-"""Returns the vector of a query, and may wait for it; None if the model failed."""
+"""Returns the vector of a query, possibly after waiting for it; None if the model failed."""
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +44,10 @@ def retrieve(
     limit: int,
     scale: Scale,
 ) -> CandidateSet:
-    """Return up to `limit` candidates of each retriever, and those that the query names.
+    """Return up to `limit` candidates of each retriever, and exact name matches.
 
-    The vector is asked for once the words were looked up; without one, words alone decide. Errors: those of the catalog if no
-    retriever can answer, and those of ChromaDB.
+    The vector is requested after the keyword lookup; without one, words alone decide. Raises errors of the catalog if no
+    retriever can answer, and errors of ChromaDB.
     """
     words = _KeywordRetriever(generation, query, where)
     ratio = _semantic_ratio(options)
@@ -110,25 +110,25 @@ def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class KeywordMatches:
-    """What the keyword index finds, and what the query names."""
+    """Matches of the keyword index and of names."""
 
     scores: dict[int, float] = field(default_factory=dict)
-    """BM25 of words, and of pairs of words, by chunk id, best first."""
+    """BM25 of words and word pairs, by chunk id, best first."""
     floor: float = 0.0
-    """The score assumed for a candidate that is not among them: half of the lowest one."""
+    """The score assumed for other candidates: half of the lowest score."""
     chunks: tuple[ChunkRef, ...] = ()
     """The matches, then the chunks with the query's name."""
     titled: frozenset[str] = frozenset()
     """The paths of pages with the query's name."""
     named: frozenset[int] = frozenset()
-    """The ids of chunks with a heading that is the query, or with the rare identifier that it is."""
+    """The ids of chunks with a heading equal to the query, or with the rare identifier that it is."""
     words: tuple[QueryWords, ...] = ()
-    """Those of the query, and of each of its variants."""
+    """The words of the query and of each variant."""
     is_complete: bool = True
 
 
 class _KeywordRetriever:
-    """Looks a query up in the keyword index of one state of the catalog."""
+    """Look up a query in the keyword index, in one snapshot of the catalog."""
 
     def __init__(self, generation: Generation, query: Query, where: Filter) -> None:
         self._reader = generation.catalog.reader
@@ -142,7 +142,7 @@ class _KeywordRetriever:
         return self._reader.mask(self.index, self._where)
 
     def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches:
-        """Return the matches, or only the words' weights without `matches`. Errors: those of the catalog."""
+        """Return the matches, or without `matches` only the words' weights. Raises errors of the catalog."""
         mask = self.mask()
         found = []
         for query in self._query.all:
@@ -166,7 +166,7 @@ class _KeywordRetriever:
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
         by_word = self._word_scores(chosen, query, limit, mask)
         if len(by_word) < _MIN_MATCHES and chosen != terms:
-            chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
+            chosen = terms  # too few have one of the rarer words: look up all, whatever the cost
             by_word = self._word_scores(chosen, query, limit, mask)
         by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
@@ -197,7 +197,7 @@ class _KeywordRetriever:
         return self._keywords.scores(expression, limit, mask) if expression else {}
 
     def _identified(self, query: Query, mask: FilterMask | None) -> list[ChunkRef]:
-        """Return the chunks with the identifier that the query is, if it is one and is rare."""
+        """Return the chunks with the query as an identifier, if it is a rare one."""
         identifier = query.identifier
         if len(identifier) < _MIN_IDENTIFIER or " " in query.text:
             return []
@@ -216,7 +216,7 @@ class _KeywordRetriever:
 
 
 def _pairs(query: Query, terms: Sequence[str], frequencies: dict[str, int]) -> list[tuple[str, str]]:
-    """Return the pairs with a term that is looked up, the rarer ones first, as far as they are affordable."""
+    """Return the pairs with a term that is looked up, rarest first, within the budget."""
     kept = set(terms)
     costs = {
         pair: frequencies[pair[0]] + frequencies[pair[1]]
@@ -228,7 +228,7 @@ def _pairs(query: Query, terms: Sequence[str], frequencies: dict[str, int]) -> l
 
 
 def _merged(found: Sequence[KeywordMatches], pinned: Iterable[ChunkRef]) -> KeywordMatches:
-    """Return the matches of a query and its variants as one, each chunk with its best score, and the pinned chunks."""
+    """Return the merged matches of a query and its variants, each chunk with its best score, and the pinned chunks."""
     best: dict[int, float] = {}
     for each in found:
         best |= {chunk: max(score, best.get(chunk, 0.0)) for chunk, score in each.scores.items()}
@@ -252,7 +252,7 @@ def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str
 
 
 def _affordable(costs: Sequence[int], budget: int) -> int:
-    """Return how many of the costs, from the first on, a budget covers."""
+    """Return how many of the costs, from the first, a budget covers."""
     return sum(total <= budget for total in accumulate(costs))
 
 
@@ -266,9 +266,9 @@ def _note_nearest(candidates: dict[int, Candidate], nearest: Iterable[tuple[Chun
 
 
 def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix) -> None:
-    """Compare the candidates with the query that only words or a name have found.
+    """Set the similarity of candidates that were found only by words or a name.
 
-    Equal texts get one similarity: rounding depends on a vector's place, and would rank them differently from index to index.
+    Equal texts get one similarity: rounding depends on a vector's position, so that ranks would differ from index to index.
     """
     missing = [chunk for chunk, candidate in candidates.items() if candidate.similarity is None]
     for chunk, similarity in index.similarities(vector, missing).items():

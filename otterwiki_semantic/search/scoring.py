@@ -1,16 +1,16 @@
-"""One score for each candidate, for names and for questions alike, and whether it is about the query at all.
+"""One score for each candidate, for names and questions alike, and its relevance.
 
-Some queries name something: a passage has nearly all of their words. Others ask something in words of their own. A name is
-found best by the sum of what its words, titles and headings say (BM25 approximates a sum of log odds: Robertson and Zaragoza,
-2009; the bundled model was trained so that a multiple of its cosine is one as well). In a question that sum would outweigh
-meaning, because it grows with every word, and single words mislead. What counts there is how much of the question the passage
-and its page explain, and how near the page is as a whole.
+Some queries are names: a passage has nearly all of their words. Others are questions, phrased in other words. A name is found
+best by the sum of its evidence in words, titles and headings. (BM25 approximates a sum of log odds: Robertson and Zaragoza,
+2009. The bundled model was trained so that a multiple of its cosine does, too.) For a question, that sum would
+outweigh meaning, because it grows with every word, and single words mislead. Questions are scored by how much of the question
+the passage and its page cover, and by the similarity of the page as a whole.
 
-Each query is ranked by a mixture of both, which depends on the share of its words in the passage with most of them. Reciprocal
-rank fusion (Cormack, Clarke and Büttcher, 2009), which can be asked for, knows only ranks, whatever the scores are worth.
+Each query is ranked by a mixture of both, weighted by the share of its words in the passage that has most of them. Reciprocal
+rank fusion (Cormack, Clarke and Büttcher, 2009), available on request, uses ranks only and ignores the size of scores.
 
 The weights and the relevance threshold were fitted on judged wikis (`tools/fit_ranking.py`, `tools/fit_relevance.py`), and
-measured on wikis left out; docs/quality.md has the figures.
+measured on other wikis; docs/quality.md has the figures.
 """
 
 from __future__ import annotations
@@ -30,42 +30,43 @@ from otterwiki_semantic.storage import Generation, HeadingWords, PageNames, Page
 
 DEFAULT_RATIO = 0.5
 COSINE_WEIGHT = 25.0
-"""BM25 points that a cosine similarity of 1 is worth at equal shares; 20 to 33 rank about the same."""
+"""BM25 points for a cosine similarity of 1 at equal shares; 20 to 33 rank about the same."""
 COVERAGE_WEIGHT = 9.0
-"""Points of a question for all of its words in the passage, each weighted by its rarity."""
+"""Points of a question whose words are all in the passage, weighted by rarity."""
 PAGE_COVERAGE_WEIGHT = 4.0
-"""Points of a question for all of its words anywhere on the page."""
+"""Points of a question whose words are all on the page."""
 PAGE_SIMILARITY_WEIGHT = 8.0
 """Points of a question for a mean cosine similarity of 1 of the page's passages."""
 QUESTION_COVERAGE, NAME_COVERAGE = 0.65, 0.95
-"""Coverage of the passage with most words of the query, up to which it is a question, and from which on it is a name."""
+"""The highest coverage by the best passage at which a query is a question, and the lowest at which it is a name."""
 RANK_CONSTANT = 60
 """The constant k of reciprocal rank fusion, as in the paper."""
 _SECOND_CREDIT, _THIRD_CREDIT = 0.1, 0.05
 _TITLE_SHARE, _TITLE_MATCH, _PATH_RECALL, _HEADING_SHARE, _HEADING_MATCH = 5.5, 2.0, 1.2, 4.0, 4.0
-"""Points of a name: for the share of its words that the query has, for the harmonic mean of that and of the query's share that
-it has, and for the latter alone."""
+"""Points of a name: for the share of its words in the query; for the harmonic mean of this and of the share of the query's
+words in the name; and for the latter share alone.
+"""
 EXACT_POINTS = 8.0
-"""Points for a heading that is the whole query, and for a rare identifier as it is typed."""
+"""Points for a heading equal to the query, and for a rare identifier as typed."""
 _LINK_POINTS = 1.2
-"""Points for the logarithm of 1 and the number of pages that link to the page: what many refer to is often what is meant."""
+"""Points for the logarithm of 1 plus the number of pages that link to the page: often linked pages are often meant."""
 _WEIGHT_ELSEWHERE = 6.0
-"""The weight of a heading's word that the query does not have."""
+"""The weight of a heading's word that is not in the query."""
 _NO_HEADINGS = HeadingWords((), (), frozenset())
 _DAY_SECONDS = 86_400
 _RECENCY_POINTS, _HALF_LIFE_SECONDS = 7.0, 180 * _DAY_SECONDS
 
 FLOOR = 0.263
-"""The relevance threshold, for the bundled model; the similarities of other models are brought to its scale."""
+"""The relevance threshold for the bundled model; similarities of other models are converted to its scale."""
 _RELEVANT_COVERAGE_WEIGHT = 0.2
-"""The similarity that all words of the question are worth."""
+"""The weight of full coverage of the question's words, as a similarity."""
 _SPREAD = 0.04
-"""How much nearer the nearest of N unrelated passages is by chance: this times the square root of 2 ln N.
+"""The bonus of the nearest of N unrelated passages by chance: this times the square root of 2 ln N.
 
-That is the largest of N draws from a normal distribution; 0.04 fits wikis of 50 and of 3,000 passages alike.
+This is the largest of N draws from a normal distribution; 0.04 fits wikis of 50 and of 3,000 passages alike.
 """
 _KEYWORD_FLOOR = 0.5
-"""The least coverage of a relevant passage if there is no similarity."""
+"""The least coverage of a relevant passage without a similarity."""
 
 Floats = npt.NDArray[np.float64]
 Points = TypeVar("Points", float, Floats)
@@ -83,10 +84,10 @@ def score_candidates(
     *,
     by_ranks: bool,
 ) -> None:
-    """Set the scores of candidates, by id, the parts of the scores, and how relevant each candidate is.
+    """Set the scores of candidates (by id), the parts of the scores, and each candidate's relevance.
 
-    `floor` is the BM25 score assumed for chunks that words have not found; `ratio` is the weight of meaning, and `recency` that
-    of dates, from 0 to 1. With `by_ranks` two rankings are fused by their ranks. Errors: those of the catalog.
+    `floor` is the BM25 score assumed for chunks without a keyword match. `ratio` is the weight of meaning and `recency` the
+    weight of dates, from 0 to 1. With `by_ranks`, two rankings are fused by rank. Raises errors of the catalog.
     """
     if not candidates:
         return
@@ -107,7 +108,7 @@ def score_candidates(
     if by_ranks:
         by_words = keyword + page_credits(pages.of_chunk, keyword) + names + links + dates
         fused = reciprocal_rank_scores(COSINE_WEIGHT * similarity + dates, by_words, ratio)
-        names = links = dates = credit = np.zeros(len(found))  # they are in the ranks
+        names = links = dates = credit = np.zeros(len(found))  # already part of the ranks
     else:
         credit = as_name * page_credits(pages.of_chunk, fused_score(similarity, keyword, ratio))
         fused = fused_score(similarity, as_name * keyword, ratio)
@@ -128,10 +129,10 @@ def score_candidates(
 
 
 def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
-    """Return how far passages are above the relevance threshold: from 0 on they are relevant.
+    """Return the distance of passages above the relevance threshold; 0 or more is relevant.
 
-    `cosines` are NaN for passages without a vector, `coverage` is the share of the question's words that each has, and
-    `passages` the number of passages in the index: among more of them the nearest one is nearer, whatever the question.
+    `cosines` are NaN for passages without a vector, `coverage` is each passage's share of the question's words, and
+    `passages` is the number of passages in the index: the more there are, the nearer the nearest one is to any question.
     """
     chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
     above = scale.shift + scale.stretch * cosines + _RELEVANT_COVERAGE_WEIGHT * coverage - chance - FLOOR
@@ -139,33 +140,33 @@ def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) ->
 
 
 def inverse_frequency(count: int, total: int) -> float:
-    """Return the weight of a word that `count` of `total` texts have (Robertson and Spärck Jones, 1976), never below 0."""
+    """Return the weight of a word that occurs in `count` of `total` texts (Robertson and Spärck Jones, 1976), never below 0."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
 def name_share(coverage: Floats, ratio: float) -> float:
-    """Return how much of a name a query is, from 0 to 1, by the coverage of its candidates.
+    """Return how much a query is a name, from 0 to 1, by the coverage of its candidates.
 
-    The less meaning is to count, the more it is taken for a name.
+    The lower the weight of meaning, the more it counts as a name.
     """
     share = (float(coverage.max()) - QUESTION_COVERAGE) / (NAME_COVERAGE - QUESTION_COVERAGE)
     return min(1.0, max(0.0, share, 1 - 2 * ratio))
 
 
 def fused_score(similarity: Points, keyword: Points, ratio: float) -> Points:
-    """Return the sum of meaning and words as evidence, `ratio` being the share of meaning."""
+    """Return the sum of evidence from meaning and words; `ratio` is the share of meaning."""
     return 2 * (ratio * COSINE_WEIGHT * similarity + (1 - ratio) * keyword)
 
 
 def reciprocal_rank_scores(by_meaning: Floats, by_words: Floats, ratio: float) -> Floats:
-    """Return the fused score of each chunk, from its rank by either score; equal scores have equal ranks."""
+    """Return the fused score of each chunk from its two ranks; equal scores have equal ranks."""
     meaning, words = (1 + np.searchsorted(np.sort(-scores), -scores) for scores in (by_meaning, by_words))
     fused: Floats = 2 * (ratio / (RANK_CONSTANT + meaning) + (1 - ratio) / (RANK_CONSTANT + words))
     return fused
 
 
 def page_credits(pages: npt.NDArray[np.intp], scores: Floats) -> Floats:
-    """Return what the second and third chunk of each chunk's page add to its score: a tenth and a twentieth of theirs.
+    """Return each chunk's bonus from its page: a tenth of its second chunk's score plus a twentieth of its third's.
 
     `pages` are the numbers of the chunks' pages, from 0 without gaps.
     """
@@ -179,10 +180,10 @@ def page_credits(pages: npt.NDArray[np.intp], scores: Floats) -> Floats:
 
 
 def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[Floats, Floats]:
-    """Return the similarity of each candidate, on the bundled model's scale, and its BM25 score, as they count.
+    """Return each candidate's similarity, on the bundled model's scale, and BM25 score, with missing values filled in.
 
-    A chunk without a vector (NaN) counts as near as the nearest, or nobody would find it, but less so the worse its words
-    match: else it would come before others for a single word.
+    Without a similarity, a chunk that lacks a vector (NaN) would not be found. It gets the similarity of the nearest chunk,
+    reduced the worse its words match, because otherwise a single matching word would rank it first.
     """
     keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
     if np.isnan(near).all():
@@ -193,12 +194,12 @@ def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[F
 
 
 def _coverage(generation: Generation, words: Sequence[QueryWords], rows: Rows) -> Floats:
-    """Return the coverage of chunks: the best of a query's variants."""
+    """Return the coverage of chunks: the best over a query's variants."""
     return _best([_covered(_word_sets(generation, query, rows), query) for query in words], len(rows))
 
 
 def _page_coverage(generation: Generation, words: Sequence[QueryWords], pages: PageRows) -> Floats:
-    """Return the share of a question's words that each page has in any of its chunks."""
+    """Return the share of a question's words that occur in any chunk of each page."""
     sets = ((np.bitwise_or.reduceat(_word_sets(generation, each, pages.rows), pages.starts), each) for each in words)
     return _best([_covered(of_pages, query) for of_pages, query in sets], len(pages.counts))
 
@@ -211,12 +212,12 @@ def _best(found: Iterable[npt.ArrayLike], size: int) -> Floats:
 
 
 def _word_sets(generation: Generation, query: QueryWords, rows: Rows) -> WordSets:
-    """Return which words of a query the chunks of some rows have, of those that were looked up."""
+    """Return which of a query's looked-up words occur in the chunks of some rows."""
     return generation.catalog.keywords.word_sets(query.looked_up, generation.catalog.reader.exact_index(), rows)
 
 
 def _covered(sets: WordSets, query: QueryWords) -> Floats:
-    """Return the share of a query's words that sets of them have, weighted."""
+    """Return the weighted share of a query's words in each set."""
     bits = np.arange(len(query.looked_up), dtype=np.uint64)
     has_word = (sets[:, np.newaxis] >> bits & np.uint64(1)).astype(np.float64)
     shares: Floats = has_word @ np.array([query.weights[word] for word in query.looked_up]) / sum(query.weights.values())
@@ -226,7 +227,7 @@ def _covered(sets: WordSets, query: QueryWords) -> Floats:
 def _page_similarities(
     generation: Generation, pages: PageRows, vector: Matrix | None, similarity: Floats, scale: Scale
 ) -> Floats:
-    """Return the mean similarity of each page; of its candidates where other vectors are missing or on the disk."""
+    """Return the mean similarity of each page; over its candidates only, if other vectors are missing or on disk."""
     counts = np.bincount(pages.of_chunk, minlength=len(pages.counts))
     of_candidates: Floats = np.bincount(pages.of_chunk, similarity, len(pages.counts)) / counts
     means = None if vector is None else generation.catalog.reader.exact_index().page_similarities(vector, pages)
@@ -236,7 +237,7 @@ def _page_similarities(
 
 
 def _recency(found: Sequence[Candidate], generation: Generation, weight: float) -> Floats:
-    """Return points that halve with every half-life from the page's last change to the beginning of this day (UTC)."""
+    """Return points that halve with every half-life between the page's last change and the start of today (UTC)."""
     dates = generation.catalog.updated(sorted({each.path for each in found}))
     now = time.time() // _DAY_SECONDS * _DAY_SECONDS
     ages = np.array([max(0.0, now - dates[each.path]) if each.path in dates else np.inf for each in found])
@@ -244,7 +245,7 @@ def _recency(found: Sequence[Candidate], generation: Generation, weight: float) 
 
 
 def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequence[QueryWords]) -> tuple[Floats, Floats]:
-    """Return the points of names with the query's words, and of links, for each candidate."""
+    """Return each candidate's points for names with the query's words, and for links."""
     reader = generation.catalog.reader
     names = reader.page_names()
     headings = reader.heading_words([each.id for each in found])
@@ -256,10 +257,10 @@ def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequ
 
 
 class _NameEvidence:
-    """Compares one query with the names of pages and sections.
+    """Compare one query with the names of pages and sections.
 
-    Two things count: how much of the query a name has (recall), and how much of the name the query has (its share); words
-    weigh by their rarity.
+    Points depend on the share of the query's words in a name (recall) and the share of the name's words in the query, both
+    weighted by rarity.
     """
 
     def __init__(self, weights: Mapping[str, float], names: PageNames) -> None:
@@ -270,7 +271,7 @@ class _NameEvidence:
         self._of_pages: dict[str, float] = {}
 
     def points(self, path: str, headings: HeadingWords) -> float:
-        """Return what the names of a page, and of the headings of one of its chunks, add to the chunk's score."""
+        """Return the points of a chunk for the names of its page and its headings."""
         points = self._of_pages.get(path)
         if points is None:
             points = self._of_pages[path] = self._of_page(path)

@@ -1,4 +1,4 @@
-"""What to show of ranked candidates: each passage once, a few of each page, and diverse ones if that is asked for."""
+"""Choose results from ranked candidates: no repeated passages, a few per page, and diverse ones on request."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from otterwiki_semantic.search.candidates import Candidate, Tier
 from otterwiki_semantic.storage import Catalog
 
 _MAX_ALIKE = 100
-"""Possible duplicates of a chunk that are looked at: of thousands that are all alike, the best are kept, or none."""
+"""Possible duplicates of a chunk that are compared: of thousands that are all alike, the best are kept, or none."""
 _MAX_COMPARED_PER_PAGE = 50
-"""Candidates of a page that can become results."""
+"""Candidates per page that can become results."""
 _LOOK_BEYOND = 20
-"""Candidates behind the results that are compared with them, to find more pages that repeat one."""
+"""How many candidates after the last result are checked for duplicates of it."""
 _DIVERSE_PER_RESULT = 4
-"""Candidates, for each result, among which diverse ones are chosen."""
+"""Candidates per result among which diverse ones are chosen."""
 _BLOCK = 5
-"""Diverse results are chosen in blocks, each among four times as many candidates as there are results up to its end."""
+"""Diverse results are chosen in blocks, each among four times as many candidates as there are results at its end."""
 
 
 def select(
     ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
 ) -> tuple[list[Candidate], Mapping[int, set[str]]]:
-    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
+    """Return the continuation of a ranking, up to `most` results in total, and the pages that repeat each chunk."""
     known = {each.id for each in ranking}
     ordered = [*ranking, *(each for each in ranked if each.id not in known)]
     compared = deduplicator(ordered, options, catalog, pinned=len(ranking))
@@ -55,7 +55,7 @@ def select(
 
 
 def deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
-    """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
+    """Compare the best candidates of each page; a repetitive page may have thousands."""
     ordinals: Counter[str] = Counter()
     compared = []
     for each in ranked:
@@ -68,7 +68,7 @@ def deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: C
 
 
 def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
-    """Return the first `n` candidates with up to `max_per_page` of a page; stop when all of the `pages` have theirs."""
+    """Yield the first `n` candidates, at most `max_per_page` per page; stop when all `pages` have reached it."""
     taken: Counter[str] = Counter()
     left = min(n, max_per_page * pages)
     for each in ranked if left else ():
@@ -91,9 +91,9 @@ def mmr_order(
 ) -> list[int]:
     """Return the positions of up to `n` of the ranked chunks, by maximal marginal relevance.
 
-    The first one, or the `pinned` ones, stay first; the order does not depend on `n`. Each next one has the most of
-    ``(1 - diversity) * score - diversity * similarity``, with the scores scaled to the range 0 to 1 and the similarity that to
-    the nearest one chosen before (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
+    The first chunk, or the first `pinned`, keep their positions; the order does not depend on `n`. The next chunk maximises
+    ``(1 - diversity) * score - diversity * similarity``, where scores are scaled to 0 to 1 and the similarity is to the
+    nearest chunk already chosen (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
     """
     if not scores:
         return []
@@ -121,8 +121,8 @@ def mmr_order(
 class Deduplicator:
     """The ranked candidates without near-duplicates.
 
-    The first `pinned` ones are known to be distinct. The rows of `signatures` are the candidates' MinHash signatures, which say
-    which may be alike. Of those alone `words_of` reads the words, of headings and of text, by the chunks' ids.
+    The first `pinned` ones are known to be distinct. The rows of `signatures` are the candidates' MinHash signatures, which
+    select possible duplicates. Only for these, `words_of` reads the words of headings and of text, by chunk id.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class Deduplicator:
         self._passages: dict[int, ShingledText] = {}
         self._kept: dict[int, None] = {}
         self.also_on: defaultdict[int, set[str]] = defaultdict(set)
-        """The paths of other pages that repeat a chunk, as far as they were seen."""
+        """The paths of other pages that repeat a chunk, where seen."""
 
     def distinct(self) -> Iterator[Candidate]:
-        """Return each passage once, best first: of near-duplicates the first one. What the query names always stays.
+        """Yield each passage once, best first; of near-duplicates the first one. Exact name matches are never dropped.
 
-        Where one chunk of each page is wanted, the result ranks pages: a page whose best chunk is a duplicate keeps its rank
-        with its next best one.
+        With one chunk per page, the result ranks pages: a page whose best chunk is a duplicate keeps its rank with its next
+        best chunk.
         """
         used: set[int] = set()
         for rank, each in enumerate(self._ranked):
@@ -203,7 +203,7 @@ class Deduplicator:
 
 
 def _possible_duplicates(chunks: Sequence[int], signatures: Signatures) -> dict[int, list[int]]:
-    """Return for each chunk the others that it may nearly repeat, best first, if there are any."""
+    """Return each chunk's possible near-duplicates, best first, if it has any."""
     rows = _agreeing(signatures)
     shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
     for number in range(SIGNATURE_SIZE):
@@ -218,7 +218,7 @@ def _possible_duplicates(chunks: Sequence[int], signatures: Signatures) -> dict[
 
 
 def _agreeing(signatures: Signatures) -> npt.NDArray[np.intp]:
-    """Return the rows that share enough numbers with any other row: mostly a few, and no others can be alike."""
+    """Return the rows that share enough numbers with another row; usually few, and only these can be near-duplicates."""
     order = np.argsort(signatures, axis=0)
     ranked = np.take_along_axis(signatures, order, axis=0)
     agrees = np.zeros(signatures.shape, dtype=bool)

@@ -1,8 +1,8 @@
-"""What a model's similarities are on the bundled model's scale, to which weights and floors are fitted.
+"""Convert a model's similarities to the bundled model's scale, to which weights and thresholds are fitted.
 
-One model gives 0.1 to texts that have nothing to do with each other, another 0.75. So both are asked the same: how near are
-some of the wiki's own headings to passages of other pages? The same mean and the same standard deviation of the answers make
-one scale of two.
+One model gives unrelated texts a similarity of 0.1, another 0.75. Both are therefore given the same task: to compare some of
+the wiki's headings with passages of other pages. The scales are aligned by the mean and the standard deviation of the
+results.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from otterwiki_semantic.storage import Generation
 
 _QUESTIONS, _PASSAGES = 48, 256
 _LEAST_PAIRS = 500
-"""With fewer pairs similarities are taken unchanged."""
+"""With fewer pairs, similarities are used unchanged."""
 _NOTE = "similarity scale"
 
 log = logging.getLogger(__name__)
 
 
 class Scale(NamedTuple):
-    """Maps a model's similarities to the bundled model's, whose own this leaves unchanged by default."""
+    """Map a model's similarities to the bundled model's scale; by default the identity."""
 
     shift: float = 0.0
     stretch: float = 1.0
 
     def to_bundled(self, similarity: float) -> float:
-        """Convert a similarity of the model to the bundled model's scale."""
+        """Convert a model's similarity to the bundled model's scale."""
         return self.shift + self.stretch * similarity
 
     def from_bundled(self, similarity: float) -> float:
-        """Convert a similarity on the bundled model's scale to one of the model."""
+        """Convert a similarity on the bundled model's scale to the model's own."""
         return (similarity - self.shift) / self.stretch
 
 
@@ -48,9 +48,9 @@ def noted_scale(generation: Generation) -> Scale | None:
 
 
 def note_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> None:
-    """Find the scale of a generation and record it, unless that was done with at least half as many passages.
+    """Compute and record a generation's scale, unless that was done with at least half as many passages.
 
-    If a model fails, that is logged, and similarities are taken unchanged. Errors: the catalog's.
+    If a model fails, the failure is logged and similarities are used unchanged. Raises errors of the catalog.
     """
     noted = _noted(generation)
     passages = generation.catalog.counts().vectors
@@ -67,19 +67,19 @@ def note_scale(generation: Generation, embedder: Embedder, heading_weight: float
 
 
 def _noted(generation: Generation) -> list[float]:
-    """Return shift, stretch, and the number of passages they were found with; nothing if they are unknown."""
+    """Return shift, stretch and the number of passages they were computed from; empty if unknown."""
     return [float(number) for number in (generation.catalog.meta(_NOTE) or "").split()]
 
 
 def find_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> Scale | None:
-    """Compare headings and passages of other pages, evenly spread over the wiki; None if there are too few of them.
+    """Compare headings with passages of other pages, evenly spread over the wiki; None if there are too few.
 
-    For `heading_weight` see `embedding.vectors`. Errors: the models', the catalog's.
+    For `heading_weight` see `embedding.vectors`. Raises errors of the models and of the catalog.
     """
     with generation.catalog.snapshot():
         reader = generation.catalog.reader
         exact = reader.exact_index()
-        ids = exact.ids(exact.live & exact.embedded)  # nothing else may be shown to a model
+        ids = exact.ids(exact.live & exact.embedded)  # a model may see nothing else
         asked = reader.chunks(_spread(ids, _QUESTIONS)).values()
         headings = sorted({(chunk.path, chunk.section or chunk.title) for chunk in asked})
         matrix, known = exact.vectors(_spread(ids, _PASSAGES))
@@ -97,7 +97,7 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
 
 
 def _moments(questions: Matrix, passages: Matrix, which: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Return mean and standard deviation of the cosines of pairs."""
+    """Return the mean and the standard deviation of the cosines of pairs."""
     found = (questions @ passages.T)[which]
     return float(found.mean()), float(found.std())
 

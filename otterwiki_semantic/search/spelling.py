@@ -1,4 +1,4 @@
-"""Spelling correction: a word of a query that is nowhere in the wiki becomes the nearest of the wiki's own words."""
+"""Spelling correction: replace a query word that is not in the wiki with the nearest one that is."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from otterwiki_semantic.search.query import free_text
 from otterwiki_semantic.storage import KeywordIndex, Vocabulary
 
 _ONE_ERROR, _TWO_ERRORS = 5, 9
-"""The least numbers of letters of a word that may have one error and two."""
+"""The least letters of a word that may have one error, and two."""
 _MAX_NEAREST = 50
 _MAX_LETTERS = 64
 _MAX_CORRECTED = 8
-"""The number of unknown words of a query that are compared with those of the wiki: text in another language has many."""
+"""Unknown words of a query that are compared with the wiki's; text in another language has many."""
 
 
 def corrected(
@@ -26,9 +26,9 @@ def corrected(
 ) -> tuple[str, tuple[Correction, ...]]:
     """Return a query with its misspelled words corrected, and the corrections, in order.
 
-    An error is a missing, additional, other or transposed letter (Damerau, 1964); a word of at least five letters may have
-    one, of at least nine letters two. A wrong first letter, which is rare, counts as two. Common English words, phrases,
-    exclusions, identifiers and the word that is still being typed are unchanged.
+    An error is a missing, additional, wrong or transposed letter (Damerau, 1964). A word of at least five letters may have
+    one error, of at least nine letters two. A wrong first letter, which is rare, counts as two. Common English words,
+    phrases, exclusions, identifiers and the word that is still being typed are unchanged.
     """
     typed = list(_plain_words(text, is_draft=is_draft))
     stems = [_stems(text[start + word.start : start + word.end], languages) for start, word in typed]
@@ -52,7 +52,7 @@ def _stems(word: str, languages: Sequence[str]) -> list[str]:
 
 
 def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
-    """Yield the words that may be corrected, each with the place of what it is counted from."""
+    """Yield the words that may be corrected, each with the offset to which its position is relative."""
     for start, part in free_text(text):
         for word in words(part):
             spelled = part[word.start : word.end]
@@ -63,7 +63,7 @@ def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
 
 
 def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
-    """Return the word of the wiki with the fewest errors, among equals that on most pages; None if all have too many."""
+    """Return the wiki's word with the fewest errors. Ties go to the word on the most pages. None if no word is close enough."""
     may_have_two = len(word) >= _TWO_ERRORS
     errors = 1 + may_have_two
     known = vocabulary.beginning(word[0], len(word) - errors, len(word) + errors)
@@ -76,5 +76,5 @@ def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
 
 
 def _with_another_beginning(word: str, letters: Iterable[str]) -> set[str]:
-    """Return what a word with a wrong, missing, additional or transposed first letter may be."""
+    """Return the candidates for a word whose first letter is wrong, missing, additional or transposed."""
     return {word[1:], word[1] + word[0] + word[2:], *(letter + rest for letter in letters for rest in (word, word[1:]))}

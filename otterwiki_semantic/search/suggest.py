@@ -1,7 +1,7 @@
-"""Pages and sections whose names begin with what somebody is typing; without the model.
+"""Suggest pages and sections whose names begin with the typed text, without the model.
 
-Every word that was typed has to begin a word of the name, in any order; what is typed may also be written together or apart.
-docs/api.md has the order.
+Every typed word must begin a word of the name, in any order; compounds match written together or apart. docs/api.md has the
+order of suggestions.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from otterwiki_semantic.core.records import NO_URLS, PageSort, PageUrls, Suggest
 from otterwiki_semantic.storage import Catalog, Filter, LabelId, SectionLabel, page_filter, with_key, with_words
 
 _MAX_WORDS = 16
-"""Words that are looked up; the others of a longer text have no effect."""
+"""Words that are looked up; further words are ignored."""
 _MAX_EQUALS = 100
 """Names of one tier and length that are ordered by the number of links."""
 _FEW = 3
-"""Misspelled words are corrected if fewer suggestions were found."""
+"""Misspelled words are corrected if there are fewer suggestions."""
 _MAX_CORRECTED = 4
-"""Words of a text that are corrected; a longer one is not."""
+"""Words of the longest text that is corrected."""
 _ONE_ERROR, _TWO_ERRORS = 4, 8
-"""The least numbers of letters of a word that may have one error and two."""
+"""The least letters of a word that may have one error, and two."""
 _MAX_NEAREST = 100
 _MIN_TAG, _MAX_TAGS = 2, 3
-"""Letters of a tag that are typed before it is suggested, and tags that are suggested at a time."""
+"""Letters to type before a tag is suggested, and tags suggested at a time."""
 _PAGE = SectionLabel("", (), "")
 
 
 class _Tier(IntEnum):
-    """How a name fits what was typed, the best first."""
+    """How well a name matches the typed text, best first."""
 
     NAME = 0
-    """It is the page's title, an alias, its path, or the last part of that."""
+    """The text is the page's title, an alias, the path, or the last part of the path."""
     TITLE_BEGINS = 1
-    """The title or an alias begins with it."""
+    """The title or an alias begins with the text."""
     TITLE_WORDS = 2
     PATH_WORDS = 3
-    """Words of the path, and of the title."""
+    """All words are in the path or the title."""
     HEADING = 4
     HEADING_BEGINS = 5
     HEADING_WORDS = 6
     SECTION_WORDS = 7
-    """Words of the heading, and of the page's title or path."""
+    """All words are in the heading, or in the page's title or path."""
     CORRECTED_PAGE = 8
     CORRECTED_SECTION = 9
 
@@ -61,30 +61,30 @@ _OF_SECTIONS = {_Tier.HEADING, _Tier.HEADING_BEGINS, _Tier.HEADING_WORDS, _Tier.
 
 
 class _Match(NamedTuple):
-    """A page or a section that fits, in the order of suggestions."""
+    """A matching page or section; sorts in the order of suggestions."""
 
     tier: _Tier
     length: int
-    """That of the title or heading."""
+    """The length of the title or heading."""
     links: int
-    """Minus the number of pages that link to the page."""
+    """The negated number of pages that link to the page."""
     path: str
     chunk: int
     """The first chunk with the section's heading."""
     place: int
-    """Which of the chunk's headings it is."""
+    """The index of the heading in the chunk."""
     is_section: bool
 
 
 @dataclass(frozen=True)
 class _Typed:
-    """What somebody has typed."""
+    """The typed text."""
 
     text: str
 
     @cached_property
     def key(self) -> str:
-        """All of it, as names are compared."""
+        """The whole text, normalised as names are."""
         return name_key(self.text)
 
     @cached_property
@@ -94,19 +94,19 @@ class _Typed:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """What is looked up for them."""
+        """The prefixes to look up."""
         return tuple(dict.fromkeys(key for part in self.parts for key in part.keys))
 
     @cached_property
     def beginnings(self) -> tuple[str, ...]:
-        """What is marked in a name."""
+        """The prefixes to mark in a name."""
         return tuple(fold(self.text[part.start : part.end]) for part in self.parts)
 
 
 def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS) -> tuple[SuggestedLabel, ...]:
-    """Return pages and sections whose names begin with the text; without a text, the pages that were changed last.
+    """Return pages and sections whose names match the text; without a text, the most recently changed pages.
 
-    Errors: those of the catalog.
+    Raises errors of the catalog.
     """
     typed = _Typed(request.query)
     with catalog.snapshot():
@@ -122,7 +122,7 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
 
 
 def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTag, ...]:
-    """Return the tags that begin with the text, unless it is too short or a tag is chosen. Errors: those of the catalog."""
+    """Return the tags that begin with the text; none if it is too short or a tag is selected. Raises errors of the catalog."""
     text = request.query.removeprefix("#")
     if len(text) < _MIN_TAG or request.filters.tags:
         return ()
@@ -130,7 +130,7 @@ def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTa
 
 
 class _Search:
-    """Looks for names, tier by tier, until there are enough."""
+    """Search for names, tier by tier, until there are enough."""
 
     def __init__(self, catalog: Catalog, where: Filter, count: int) -> None:
         self._catalog = catalog
@@ -140,11 +140,11 @@ class _Search:
 
     @property
     def found_few(self) -> bool:
-        """Whether so little was found that words may be misspelled."""
+        """Whether there are so few matches that words may be misspelled."""
         return len(self._found) < min(_FEW, self._count)
 
     def add_spelled(self, typed: _Typed) -> None:
-        """Find the names that begin with what was typed, or have words that begin with its words."""
+        """Add the names that begin with the text, or whose words begin with its words."""
         words = [[word] for word in typed.words]
         self._add(_Tier.NAME, with_key("key path_key", typed.text))
         self._add(_Tier.TITLE_BEGINS, with_key("key", typed.text, is_beginning=True))
@@ -158,9 +158,9 @@ class _Search:
             self._add(_Tier.SECTION_WORDS, _in_section(words))
 
     def add_corrected(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Find names with one error in each word that begins none; if there are none at all, with two.
+        """Add names with one error in each word that begins none; if there are none at all, with two.
 
-        Returns what the words of these names begin with.
+        Returns the corrected prefixes.
         """
         known = {word for word in words if self._catalog.labels.has_word(word)}
         for errors in (1, 2) if len(known) < len(words) else ():
@@ -179,7 +179,7 @@ class _Search:
             self._found = dict.fromkeys(found, tier) | self._found
 
     def _spelled_like(self, word: str, errors: int) -> list[str]:
-        """Return the beginnings of names' words within `errors` edits. The first letter must match one of its first two."""
+        """Return the prefixes of names' words within `errors` edits. The first letter must match one of its first two."""
         allowed = min(errors, (len(word) >= _ONE_ERROR) + (len(word) >= _TWO_ERRORS))
         if not allowed:
             return []
@@ -190,7 +190,7 @@ class _Search:
         return [beginning for beginning, _, _ in near]
 
     def best(self) -> list[_Match]:
-        """Return the best of what was found, in order."""
+        """Return the best matches, in order."""
         ranks = sorted((tier, label.length) for label, tier in self._found.items())[: self._count]
         found = [(label, tier) for label, tier in self._found.items() if (tier, label.length) <= ranks[-1]]
         paths = self._catalog.pages.paths({label.page for label, _ in found})
@@ -204,14 +204,14 @@ class _Search:
 
 
 def _in_section(words: Sequence[Sequence[str]]) -> str:
-    """Return the expression for headings that have all words together with their page, and at least one on their own."""
+    """Return the expression for headings that contain all words together with their page, and at least one by themselves."""
     return f"({with_words('words page_words', words)}) AND ({with_words('words', [list(chain.from_iterable(words))])})"
 
 
 def _labels(
     catalog: Catalog, matches: Sequence[_Match], typed: _Typed, corrected: Collection[str], urls: PageUrls
 ) -> tuple[SuggestedLabel, ...]:
-    """Return what is shown of pages and sections."""
+    """Return the labels of pages and sections."""
     pages = catalog.pages.titles({match.path for match in matches})
     found = []
     for match in matches:
@@ -229,7 +229,7 @@ def _labels(
 
 
 def marked_ranges(label: str, beginnings: Collection[str], key: str = "") -> tuple[tuple[int, int], ...]:
-    """Return what to mark in a name, in code points: its beginning if it begins with the `key`, else those of its words."""
+    """Return what to mark in a name, in code points: its beginning if that is the `key`, else the beginnings of its words."""
     if key and name_key(label).startswith(key):
         start = next((part.start for part in name_parts(label)), 0)
         return ((start, _end(label, start, lambda text: name_key(text).startswith(key))),)
@@ -244,7 +244,7 @@ def marked_ranges(label: str, beginnings: Collection[str], key: str = "") -> tup
 
 
 def _end(label: str, start: int, is_enough: Callable[[str], bool]) -> int:
-    """Return where the shortest part of a name ends that is enough, with the accents on its last letter."""
+    """Return the end of the shortest sufficient part of a name, including accents on its last letter."""
     end = bisect_left(range(len(label)), True, start + 1, key=lambda end: is_enough(label[start:end]))
     while end < len(label) and unicodedata.combining(label[end]):
         end += 1
@@ -256,7 +256,7 @@ def _begins(beginning: str, text: str) -> bool:
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield ranges in order, those that overlap as one."""
+    """Yield ranges in order, with overlapping ones merged."""
     last: tuple[int, int] | None = None
     for start, end in sorted(ranges):
         if last is not None and start <= last[1]:

@@ -1,4 +1,4 @@
-"""What the wiki's worker serves: the REST API, pages, and additions to the wiki's own pages."""
+"""The parts that run in the wiki's worker: the REST API, pages, and additions to the wiki's own pages."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
 
 
 def index_of(app: Flask) -> IndexClient | None:
-    """Return the index of an application; None if the plugin was not set up in it."""
+    """Return the index of an application; None without the plugin."""
     found: Extension | None = app.extensions.get(EXTENSION)
     return found.index if found else None

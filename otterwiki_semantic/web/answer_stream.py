@@ -1,6 +1,6 @@
-"""Requests that wait while an answer is written, and take a thread of the wiki's server for so long.
+"""Requests that wait while an answer is written, each occupying a thread of the wiki's server meanwhile.
 
-The answer comes whole, or as Server-Sent Events (WHATWG HTML, section 9.2).
+The answer is returned whole, or as Server-Sent Events (WHATWG HTML, section 9.2).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from otterwiki_semantic.web.errors import error_facts
 
 EVENTS_TYPE = "text/event-stream"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""No cache keeps events, and nginx passes each on at once."""
+"""Caches must not store events, and nginx must forward each at once."""
 _STILL_HERE = b": still writing\n\n"
-"""A comment, which tells whether the reader is still there."""
+"""A comment, to find out whether the reader is still connected."""
 _SEND_SECONDS = 5.0
 """How long a reader may take to receive an event, or a whole answer."""
 _ONE_THREAD_SECONDS = 1.0
-"""How long an answer may take where nobody else is served meanwhile."""
+"""How long an answer may take if the server can serve nobody else meanwhile."""
 _BUSY = "this process of the wiki's server is waiting for another answer; ask again in a moment"
 _LEFT = "The reader left."
 _ONE_THREAD = (
@@ -39,11 +39,11 @@ _ONE_THREAD = (
 _LEFT_EVENTS = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 _place = threading.BoundedSemaphore()
-"""One answer is waited for at a time in each process: how many threads a server has, it does not say."""
+"""Each process waits for one answer at a time, because a server does not report its number of threads."""
 
 
 class WaitingReader:
-    """Who waits for an answer in the current request. Errors: `RateLimitError` if this process waits for another answer.
+    """The reader of the current request. Raises `RateLimitError` if this process waits for another answer.
 
     A reader who does not receive what is sent is dropped.
     """
@@ -51,7 +51,7 @@ class WaitingReader:
     def __init__(self) -> None:
         self._environ = request.environ
         self._since: float | None = None
-        """Since when sentences are waited for."""
+        """When the wait for sentences began."""
         self._has_place = "werkzeug.socket" not in self._environ  # the development server starts a thread for each request
         if self._has_place:
             if not _place.acquire(blocking=False):
@@ -61,7 +61,7 @@ class WaitingReader:
             connection.settimeout(_SEND_SECONDS)
 
     def whole_answer(self, index: IndexService, started: AskProgress) -> GroundedAnswer:
-        """Wait for an answer as long as the reader does; return what there is of it."""
+        """Wait for an answer as long as the reader does, and return it as far as it is written."""
         answer = whole_answer(index, started, self.has_enough)
         self.leave()
         return answer
@@ -69,8 +69,8 @@ class WaitingReader:
     def answer_events(self, index: IndexService, started: AskProgress) -> Response:
         """Return an answer as events: `sources`, `text` for each sentence, and `done`, or `error` if the index fails.
 
-        `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`; `sources` comes again if better ones are found
-        before the first sentence. If the reader leaves or has enough, the answer is cancelled.
+        `sources` and `done` contain a `GroundedAnswer`, `text` an `AnswerSentence`. `sources` is repeated if better ones are
+        found before the first sentence. If the reader leaves or has enough, the answer is cancelled.
         """
         return Response(self._events(index, started), 200, _HEADERS, content_type=f"{EVENTS_TYPE}; charset=utf-8")
 
@@ -101,7 +101,7 @@ class WaitingReader:
         return response
 
     def has_enough(self) -> str | None:
-        """Return why nobody waits for more, or None."""
+        """Return why the reader waits no longer, or None."""
         if self._has_left():
             return _LEFT
         if self._environ.get("wsgi.multithread"):
@@ -110,7 +110,7 @@ class WaitingReader:
         return _ONE_THREAD if time.monotonic() - self._since > _ONE_THREAD_SECONDS else None
 
     def _has_left(self) -> bool:
-        """Whether the client has closed its connection, as far as the server lets us see it."""
+        """Whether the client has closed its connection, if the server can tell."""
         if is_closed := self._environ.get("waitress.client_disconnected"):
             return bool(is_closed())
         connection: Any = self._socket()
@@ -122,7 +122,7 @@ class WaitingReader:
         try:
             poller.register(connection, _LEFT_EVENTS)
             return bool(poller.poll(0))
-        except (OSError, ValueError):  # it was closed here
+        except (OSError, ValueError):  # closed here
             return True
 
     def _socket(self) -> Any:

@@ -26,7 +26,7 @@ _FORWARDING = (
 
 
 class Caller(NamedTuple):
-    """Who sends a request with a bearer token: a program with the API key, or else a connected program."""
+    """The sender of a request with a bearer token: a program with the API key, or a connected program."""
 
     connection: Connection | None
     """None for the API key."""
@@ -48,7 +48,7 @@ def require_admin() -> None:
 def require_write() -> None:
     """Accept the API key, or a user with READ and WRITE permission and a CSRF token; raise `ApiError` otherwise.
 
-    What a change answers (related pages, what somebody else has changed) is for readers only.
+    READ is required because the answer to a change (related pages, changes by others) is for readers only.
     """
     require_read()
     _require_session("WRITE")
@@ -73,7 +73,7 @@ def _require_session(permission: str) -> None:
 
 
 def may_see_queries() -> bool:
-    """Whether the current request may see what people searched for: with the API key, or as an administrator."""
+    """Whether the current request may see search queries: with the API key, or as an administrator."""
     caller = _caller()
     if caller is None:
         return has_permission("ADMIN")
@@ -89,8 +89,8 @@ def require_monitor() -> None:
 def _is_local() -> bool:
     """Whether a request was sent by this machine to this machine.
 
-    A proxy on this machine forwards requests of others: most add a header, or keep the host name of the request. The host name
-    also reveals a browser that a foreign site has sent here (DNS rebinding).
+    A proxy on this machine forwards remote requests: most add a header, or keep the host name of the request. The host name
+    also identifies requests of a browser directed here by a foreign site (DNS rebinding).
     """
     if any(name.lower().startswith(_FORWARDING) for name, _ in request.headers):
         return False
@@ -104,8 +104,9 @@ def _is_local() -> bool:
 def _bearer_may(permission: str) -> bool:
     """Whether the request's bearer token has a permission; False if it has no token.
 
-    The API key has all. A connection has those of its account, but changes something only if the person has let the program
-    write. Errors: `ApiError` for a wrong token, and for an account without the permission, whoever sent it.
+    The API key has all permissions. A connection has those of its account, but may change something only if the person has
+    allowed the program to write. Raises `ApiError` for a wrong token, and for an account without the permission, whoever sent
+    it.
     """
     caller = _caller()
     if caller is None:
@@ -120,7 +121,7 @@ def _bearer_may(permission: str) -> bool:
 
 
 def _caller() -> Caller | None:
-    """Return who sends the request's bearer token, or None without one. Errors: `ApiError` for a wrong token.
+    """Return the sender of the request's bearer token, or None without one. Raises `ApiError` for a wrong token.
 
     The MCP server sends the signed id of a connection.
     """
@@ -152,10 +153,10 @@ def _is_key(given: str) -> bool:
 
 
 def act_as_author(key_account: str | None) -> None:
-    """Let the rest of the request be that of the account in whose name the caller writes: `current_user`.
+    """Set `current_user`, for the rest of the request, to the account in whose name the caller writes.
 
-    It is that of a connected program, or `key_account`, the address of an account, for the API key. Errors: `ApiError` if the
-    key has no account, or that account may not write.
+    It is the account of a connected program; for the API key it is `key_account`, the address of an account. Raises
+    `ApiError` if the key has no account, or the account may not write.
     """
     caller = _caller()
     if caller is None:
@@ -177,7 +178,7 @@ def _writes_as(address: str | None) -> str:
 
 
 def _account_at(address: str | None) -> Any:
-    """Return the account with an address; None without one, and where a proxy says who sends a request."""
+    """Return the account with an address; None without one, and if a proxy identifies users."""
     if address is None or not current_app.config.get("SQLALCHEMY_DATABASE_URI"):
         return None
     from otterwiki.models import User
@@ -188,7 +189,7 @@ def _account_at(address: str | None) -> Any:
 
 
 def account_of(connection: Connection) -> Any:
-    """Return the account whose permissions a connection has; None if it was deleted, or replaced by another one."""
+    """Return the account of a connection; None if it was deleted, or replaced by another one."""
     load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
     number, _, _ = connection.account.partition(":")
     account = load(number) if load else None
@@ -196,9 +197,9 @@ def account_of(connection: Connection) -> Any:
 
 
 def account_fingerprint(account: Any) -> str | None:
-    """Identify an account: another one with its number or its address has another fingerprint.
+    """Return a fingerprint of an account, which changes if its number or its address is given to another account.
 
-    None if the wiki stores no accounts, because a proxy says with each request who sends it.
+    None if the wiki stores no accounts, because a proxy identifies the sender of each request.
     """
     number = getattr(account, "id", None)
     if number is None:
@@ -208,17 +209,17 @@ def account_fingerprint(account: Any) -> str | None:
 
 
 def require_same_site() -> None:
-    """Refuse a request that a browser sends for another site: `ApiError`. Programs do not say where a request comes from."""
+    """Raise `ApiError` for a request that a browser sends for another site. Programs do not name the origin of a request."""
     site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
-    if site is None and origin is not None:  # of a browser that says less
+    if site is None and origin is not None:  # an older browser that sends only the origin
         site = "same-origin" if urlsplit(origin).netloc == request.host else "cross-site"
     if site not in {None, "same-origin", "none"}:
         raise ApiError("csrf_failed", "another site sent this request; only pages of the wiki may")
 
 
 def asker() -> str:
-    """Return whose requests count together: an account, or an address; empty for a program with the key."""
+    """Return the key for rate limits: an account, or an address; empty for a program with the key."""
     caller = _caller()
     if caller is None:
         return session_asker()
@@ -226,14 +227,15 @@ def asker() -> str:
 
 
 def session_asker() -> str:
-    """Return whose requests of a browser count together: an account, or an address."""
+    """Return the key for rate limits of a browser: an account, or an address."""
     return f"account {current_user.email}" if current_user.is_authenticated else f"address {request.remote_addr}"
 
 
 def has_permission(name: str, account: Any = None) -> bool:
     """Whether the current user, or an account, has a permission in the wiki, such as `READ` or `ADMIN`.
 
-    Uses the function of the wiki's templates: a process can have several wikis, but a module only the one imported last.
+    Uses the function of the wiki's templates: a process can have several wikis, but a module refers only to the last one
+    imported.
     """
     asked: Any = current_app.jinja_env.globals["has_permission"]
     return bool(asked(name) if account is None else asked(name, account))

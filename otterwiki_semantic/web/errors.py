@@ -21,14 +21,14 @@ from otterwiki_semantic.core.telemetry import logfmt
 
 
 class ErrorKind(NamedTuple):
-    """What an error code stands for."""
+    """The meaning of an error code."""
 
     status: int
     """The HTTP status."""
     meaning: str
-    """When it occurs; what stands before a semicolon is the title of its problem details."""
+    """When it occurs; the part before a semicolon is the title of its problem details."""
     example: str
-    """A message."""
+    """An example of the message."""
     facts: Mapping[str, Any] = MappingProxyType({})
     """Further fields of the example."""
 
@@ -157,7 +157,7 @@ _RETRY_AFTER_SECONDS = {429: "60", 503: "5"}
 _SERVER_ERROR = 500
 _MAX_CHARACTERS = 2_000
 _LEAST_QUALITY = 0.001
-"""Of a type that is accepted at all."""
+"""The least quality of an accepted type."""
 _CODE_OF_STATUS = {kind.status: code for code, kind in reversed(ERRORS.items())}
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -169,9 +169,9 @@ log = logging.getLogger(__name__)
 
 
 def request_id() -> str:
-    """Return the id of the current request: that of its header `X-Request-ID` if it is valid, else a new one.
+    """Return the id of the current request: its header `X-Request-ID` if that is valid, otherwise a new one.
 
-    By it the answer and the lines of the log are found.
+    It connects the answer with the lines of the log.
     """
     given = request.headers.get(REQUEST_ID_HEADER, "")
     is_valid = _REQUEST_ID.fullmatch(given)
@@ -259,7 +259,7 @@ def _title(meaning: str) -> str:
 
 
 class ApiError(SemanticError):
-    """A request that is refused, with a code of `ERRORS`."""
+    """A rejected request, with a code of `ERRORS`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -282,7 +282,7 @@ def _semantic_error(error: SemanticError) -> Response:
 
 
 def _logged(code: str) -> str:
-    """Return the facts of an error for its line in the log."""
+    """Return the facts of an error for its log line."""
     return logfmt("request_error", code=code, request_id=request_id(), method=request.method, path=request.path)
 
 
@@ -318,7 +318,7 @@ def error_facts(code: str, message: str, **facts: Any) -> ErrorAnswer:
 
 
 def _prefers_problem_details() -> bool:
-    """Whether the client names the type of problem details, and accepts plain JSON no more than that."""
+    """Whether the client accepts problem details explicitly, and prefers them to plain JSON or has no preference."""
     accepted = request.accept_mimetypes
     is_named = any(name.partition(";")[0].strip().lower() == PROBLEM_TYPE for name in accepted.values())
     return is_named and accepted[PROBLEM_TYPE] >= max(accepted[JSON_TYPE], _LEAST_QUALITY)

@@ -1,4 +1,4 @@
-"""What the plugin keeps in a Flask application. One process can serve several wikis, and each has its own."""
+"""The plugin's state in a Flask application. One process can serve several wikis, and each has its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Extension:
     renderer: PageRenderer
     connections: ConnectionStore
     suggestions_pause: Cooldown
-    """Active after the index daemon did not answer: suggestions are then left out at once."""
+    """Active after the index daemon did not answer; suggestions are then skipped at once."""
 
     @classmethod
     def of(cls, index: IndexClient, settings: Settings) -> Extension:

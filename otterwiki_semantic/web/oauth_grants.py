@@ -1,4 +1,4 @@
-"""Connected programs (OAuth clients): whose permissions each has, and the hashes of its tokens, in the data directory."""
+"""Connected programs (OAuth clients): the account of each, and the hashes of its tokens, in the data directory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from otterwiki_semantic.core.serialization import to_builtins
 CODE_SECONDS = 60
 ACCESS_SECONDS = 3600
 REFRESH_SECONDS = 90 * 24 * 3600
-"""A connection that is not used for so long ends."""
+"""A connection expires when it is unused for this long."""
 MAX_PER_ACCOUNT = 20
-"""The least recently used one of an account gives way to a new one."""
+"""A new connection replaces the least recently used one of the account."""
 MAX_CONNECTIONS = 2_000
 _MAX_SPENT = 20
-"""Older ones are not valid either, but nobody notices that they were stolen. The file is read at every request."""
+"""Spent tokens that are stored. Older ones are invalid, too, but their theft goes unnoticed. Each request reads the file."""
 _USED_SECONDS = 3600
-"""The time of the last use is not stored more often."""
+"""The time of the last use is stored at most this often."""
 _LOCK_SECONDS = 5.0
 _FILE, _LOCK = "connections.json", "connections.lock"
 
@@ -62,7 +62,7 @@ class Connection(Struct, frozen=True):
 
     @property
     def expires(self) -> float:
-        """When it ends unless it is used."""
+        """When it expires unless used."""
         return max((each.expires for each in self.secrets.values() if each.kind is not SecretKind.SPENT), default=0.0)
 
 
@@ -75,9 +75,9 @@ class ConnectionsUnavailableError(SemanticError):
 
 
 class ConnectionStore:
-    """The connections of a wiki, shared by its workers; each change is a new file.
+    """The connections of a wiki, shared by its workers; each change writes a new file.
 
-    Errors: `ConnectionsUnavailableError` if they cannot be changed.
+    Methods raise `ConnectionsUnavailableError` if the connections cannot be changed.
     """
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
@@ -85,17 +85,17 @@ class ConnectionStore:
         self._clock = clock
 
     def all(self) -> list[Connection]:
-        """Return the connections that have tokens, the last used first."""
+        """Return the connections that have tokens, most recently used first."""
         found = (each for each in self._read().values() if each.is_established and each.expires > self._clock())
         return sorted(found, key=lambda each: each.used, reverse=True)
 
     def get(self, connection: str) -> Connection | None:
-        """Return a connection, by id."""
+        """Return a connection by id."""
         found = self._read().get(connection)
         return found if found and found.expires > self._clock() else None
 
     def approve(self, request: ConsentRequest, account: str, email: str, *, may_write: bool = False) -> str:
-        """Store that an account allows a request, and maybe writing; return the authorization code."""
+        """Store an account's consent to a request, and optionally to writing; return the authorization code."""
         now, code = self._clock(), _new_secret()
         made = Connection(
             secrets.token_urlsafe(12),
@@ -117,10 +117,10 @@ class ConnectionStore:
         return code
 
     def find(self, secret: str, client: str | None = None) -> tuple[Connection, Grant] | None:
-        """Return a code or token that is valid, with its connection.
+        """Return a valid code or token, with its connection.
 
-        With `client`, which the token endpoint has authenticated, only one of that client; if it was exchanged before, it was
-        stolen, and the connection ends. Anyone else who sends such a token ends nothing.
+        With a `client` that the token endpoint has authenticated, only one of this client. If it was exchanged before, it was
+        stolen, and the connection ends. Other senders of such a token end nothing.
         """
         hashed, now = _hash(secret), self._clock()
         connection = _owner(self._read(), hashed, client)
@@ -136,7 +136,7 @@ class ConnectionStore:
     def exchange(self, secret: str, client: str | None = None) -> Tokens | None:
         """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid.
 
-        `client` as in `find`.
+        For `client` see `find`.
         """
         hashed, now = _hash(secret), self._clock()
         with self._changed() as connections:
@@ -159,7 +159,7 @@ class ConnectionStore:
         return tokens
 
     def touch(self, connection: Connection) -> None:
-        """Store that a connection is used now, once an hour. If that is not possible at once, the next use is stored."""
+        """Store that a connection is in use, at most once an hour. If that is not possible at once, the next use is stored."""
         now = self._clock()
         if now - connection.used < _USED_SECONDS:
             return
@@ -168,7 +168,7 @@ class ConnectionStore:
                 connections[connection.id] = replace(connections[connection.id], used=now)
 
     def remove(self, connection: str) -> bool:
-        """End a connection; its tokens are no longer valid. False if there is none."""
+        """End a connection, which invalidates its tokens. Return False if there is none."""
         with self._changed() as connections:
             return connections.pop(connection, None) is not None
 
@@ -177,7 +177,7 @@ class ConnectionStore:
 
     @contextmanager
     def _changed(self, seconds: float | None = None) -> Iterator[dict[str, Connection]]:
-        """Lend the connections to be changed, while nobody else changes them."""
+        """Yield the connections for a change, under an exclusive lock."""
         try:
             make_private(self._directory)
             with locked(self._directory / _LOCK, _LOCK_SECONDS if seconds is None else seconds):
@@ -192,7 +192,7 @@ class ConnectionStore:
 
 
 def _owner(connections: dict[str, Connection], hashed: str, client: str | None) -> Connection | None:
-    """Return the connection that has a secret, unless it is of another client."""
+    """Return the connection that has a secret, unless it belongs to another client."""
     found = next((each for each in connections.values() if hashed in each.secrets), None)
     return found if found is not None and client in {None, found.request.client_id} else None
 
@@ -216,5 +216,5 @@ def _new_secret() -> str:
 
 
 def _hash(secret: str) -> str:
-    """Return the hash of a secret; of 256 random bits, which need no salt."""
+    """Return the hash of a secret; its 256 random bits need no salt."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

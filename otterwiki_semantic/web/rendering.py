@@ -1,4 +1,4 @@
-"""Markdown as the wiki shows it, rendered in a process with limits: nothing else stops a parser that a page keeps busy."""
+"""Markdown as the wiki renders it, in a process with limits: nothing else stops a parser that a page keeps busy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from otterwiki_semantic.core.errors import LimitExceededError
 from otterwiki_semantic.core.worker_process import WorkerProcess, restart_clock
 
 _SECONDS = 1.0
-"""Of processor time for one page."""
+"""CPU seconds per page."""
 _START_SECONDS = 10.0
-"""The same for loading the wiki's renderer before."""
+"""CPU seconds for loading the wiki's renderer."""
 _WAIT_SECONDS = 0.3
-"""How long a page waits for another one, which may take until its limit; most take less than 0.1 s."""
+"""How long a page waits for another one to be rendered, which may take up to the limit; most take less than 0.1 s."""
 _IDLE_SECONDS = 60.0
 _RUNS = tuple(1_000 * sign for sign in "[](){}<>*_~`!|\\#=^$ \t")
 """Texts with such a run are not rendered at all: nobody writes them, and most take the renderer longer than its limit."""
@@ -31,25 +31,25 @@ log = logging.getLogger(__name__)
 
 
 class PageRenderer:
-    """Renders parts of pages. Safe for several threads: one waits for its page, the others return to the wiki's pages soon."""
+    """Render parts of pages. Thread-safe: one thread waits for its page, others soon return to the wiki's pages."""
 
     def __init__(self) -> None:
         self._worker = WorkerProcess(_IDLE_SECONDS)
         self._waiting = Lock()
         self._refused: dict[int, None] = {}
-        """Hashes of texts that took too long, the oldest first."""
+        """Hashes of texts that took too long, oldest first."""
 
     def prepare(self) -> None:
-        """Start the process in the background, for a page that will soon be asked for."""
+        """Start the process in the background for an expected request."""
         config = _config()
         Thread(target=self._start, args=(config,), name="prepare-renderer", daemon=True).start()
 
     def _start(self, config: Mapping[str, Any]) -> None:
-        with suppress(Exception):  # it is seen when a page is rendered
+        with suppress(Exception):  # reported when a page is rendered
             self._worker.call(_START_SECONDS, render, config, "")
 
     def html(self, markdown: str) -> Markup:
-        """Return the HTML that the wiki makes of Markdown, which it sanitises; the Markdown if that takes too long."""
+        """Return the wiki's HTML of Markdown, which it sanitises; the Markdown if that takes too long."""
         is_refused = hash(markdown) in self._refused or any(run in markdown for run in _RUNS)
         if not is_refused and self._waiting.acquire(timeout=_WAIT_SECONDS):
             try:
@@ -68,7 +68,7 @@ class PageRenderer:
 
 
 def _config() -> dict[str, Any]:
-    """Return the settings of the current wiki that its renderer may use; no secrets."""
+    """Return the settings of the current wiki that its renderer may use, without secrets."""
     return {
         name: value
         for name, value in current_app.config.items()
@@ -80,7 +80,7 @@ _renderers: list[tuple[Mapping[str, Any], Any]] = []
 
 
 def render(config: Mapping[str, Any], markdown: str) -> str:
-    """Return the HTML of Markdown in a wiki with this configuration. Runs in a process of its own."""
+    """Return the HTML of Markdown in a wiki with this configuration. Runs in a separate process."""
     if not _renderers or _renderers[0][0] != config:
         from otterwiki.renderer import OtterwikiRenderer
 

@@ -13,7 +13,7 @@ _STATIC = Path(__file__).parent / "static"
 
 @cache
 def script(name: str) -> str | None:
-    """Return a script; None if there is none of this name."""
+    """Return a script, or None if there is none of this name."""
     if name not in {path.name for path in _STATIC.glob("*.js")}:
         return None
     return str(jsmin((_STATIC / name).read_text(encoding="utf-8")))

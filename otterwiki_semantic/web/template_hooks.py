@@ -1,4 +1,4 @@
-"""What the plugin adds to the wiki's own pages for users who may read: links, search by meaning, related pages."""
+"""Additions to the wiki's own pages for users who may read: links, search by meaning, related pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otterwiki_semantic.web.pages.layout import has
 _VIEWS = {"view", "index"}
 _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semantic_linked"
 _MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
-"""The wiki's templates that have a menu of their own; its hook for the sidebar is only called by the view of a page."""
+"""The wiki's templates with their own menu; only the page view calls the sidebar hook."""
 _WITH_LINKS = """{% extends "otterwiki:NAME" %}
 {% block menu %}{{ super() }}{{ semantic_links("links", pagepath | default(none)) }}{% endblock %}
 {% block navbardropdown %}{{ semantic_links("menu_links", pagepath | default(none)) }}{{ super() }}{% endblock %}"""
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Tool(NamedTuple):
-    """A page of the plugin, as an entry of a menu."""
+    """A page of the plugin, as a menu entry."""
 
     name: str
     icon: str
@@ -36,7 +36,7 @@ class Tool(NamedTuple):
 
 
 def extend_templates(app: Flask) -> None:
-    """Add the plugin's links to the sidebar and the menu of every page, and record which template renders a request."""
+    """Add the plugin's links to the sidebar and the menu of every page, and record the template of each request."""
     before_render_template.connect(_record_template, app)
     app.add_template_global(lambda name, path=None: Markup(optional(lambda: _links(name, path)) or ""), "semantic_links")
     own = app.jinja_loader
@@ -46,7 +46,7 @@ def extend_templates(app: Flask) -> None:
 
 
 def optional(part: Callable[[], str]) -> str | None:
-    """Return a part of a page; if it fails, or the plugin could not be set up, the page is shown without it."""
+    """Return a part of a page, or None if it fails or the plugin could not be set up."""
     try:
         return part() if EXTENSION in current_app.extensions else None
     except Exception:
@@ -62,12 +62,12 @@ def _record_template(_app: Flask, template: Any, context: dict[str, Any], **_: A
 
 @cache
 def read_help() -> str:
-    """Return the section of the wiki's help in Markdown; ``{search}`` stands for the URL of the search page."""
+    """Return the section of the wiki's help in Markdown; ``{search}`` is replaced by the URL of the search page."""
     return (Path(__file__).parent / "help.md").read_text(encoding="utf-8")
 
 
 def _is_extensible() -> bool:
-    """Whether to add something to the page: not for users who may not read, and not to the editor."""
+    """Whether to extend the page: not for users who may not read, and not in the editor."""
     return g.get(_TEMPLATE) not in {None, "editor.html"} and has_permission("READ")
 
 
@@ -77,7 +77,7 @@ def search_link() -> str:
 
 
 def body_end() -> str:
-    """Return the end of a page: a script that offers search by meaning, and its data; beside the editor suggested links."""
+    """Return the end of a page: a script that offers search by meaning, and its data; in the editor, suggested links."""
     if g.get(_TEMPLATE) == "editor.html":
         return _writing_panel() if has("editor") and has_permission("READ") else ""
     return _search_offer() if _is_extensible() else ""
@@ -104,7 +104,7 @@ def _writing_panel() -> str:
 def _links(name: str, path: str | None) -> str:
     """Return links to the plugin's pages: `links` of the sidebar, or `menu_links`.
 
-    Several templates of a page may ask for them; only the first gets them.
+    Several templates of a page may call this; only the first gets the links.
     """
     if (name in (linked := g.setdefault(_LINKED, set()))) or not _is_extensible():
         return ""
@@ -113,7 +113,7 @@ def _links(name: str, path: str | None) -> str:
 
 
 def _tools(path: str | None) -> Iterator[Tool]:
-    """Yield the plugin's pages besides the search page that the user may see."""
+    """Yield the plugin's pages that the user may see, except the search page."""
     if has("map"):
         yield Tool("Map of the wiki", "fa-map", url_for("semantic_pages.map"))
     if has("health"):

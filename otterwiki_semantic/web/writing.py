@@ -1,8 +1,8 @@
-"""Pages that programs write: through the wiki, with its permissions, its file names and its hooks, as if somebody had typed.
+"""Save pages for programs: through the wiki, with its permissions, file names and hooks, as its editor does.
 
 Two writers of the same revision exclude each other, in all workers.
 
-Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, those of git.
+Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, errors of git.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from otterwiki_semantic.web.pages.layout import page_urls
 _LOCK = "writing.lock"
 _MAX_DIFF = 20_000
 _MAX_SEGMENT_BYTES = 200
-"""Of a name in a path; file systems allow 255 bytes, and the wiki adds an ending."""
+"""For a name in a path; file systems allow 255 bytes, and the wiki appends an extension."""
 _INDEX_SECONDS = 5.0
 _LOCK_SECONDS = 10.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-"""Characters that no text has; page breaks are in some."""
+"""Control characters that are invalid in text; page breaks occur in some texts and are allowed."""
 _NOT_IN_AN_AUTHOR = re.compile(r"[\x00-\x1f<>]")
 _AROUND_AN_AUTHOR = " .,:;\"'\\"
 _DRIVE = re.compile(r"[A-Za-z]:")
-"""The beginning of a path that GitPython takes for one of Windows."""
+"""The beginning of a path that GitPython mistakes for a Windows path."""
 _RELATED = 3
 _RESERVED = ("-",)
-"""First names of the wiki's own addresses."""
+"""The first path segments of the wiki's own addresses."""
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def write(path: str, asked: WriteRequest) -> WrittenPage:
     with _alone():
         before = _page(path)
         if before is not None and saved_text(asked.text) == before.content:
-            return _settled(_written(before, before))  # as after an answer that was lost
+            return _settled(_written(before, before))  # as after a lost answer
         if before is not None and asked.revision is None:
             raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
         if before is None and asked.revision is not None:
@@ -80,7 +80,7 @@ def write(path: str, asked: WriteRequest) -> WrittenPage:
 
 
 def edit(path: str, asked: EditRequest) -> WrittenPage:
-    """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
+    """Replace a text that occurs exactly once on a page, or append one to the page or to a section."""
     path = _checked(path)
     _check_characters(new=asked.new, append=asked.append)
     with _alone():
@@ -97,7 +97,7 @@ def edit(path: str, asked: EditRequest) -> WrittenPage:
 
 
 def _checked(path: str) -> str:
-    """Return the path of a page that may be written; from here on the request is that of the author."""
+    """Return the path of a page that may be written; the rest of the request runs as the author."""
     if not extension().settings.allow_write:
         raise ApiError(
             "writing_disabled", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
@@ -128,7 +128,7 @@ def _checked(path: str) -> str:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Keep other programs from writing, in all workers of the wiki. Errors: `ApiError` if another one takes long."""
+    """Exclude other writers, in all workers of the wiki. Raises `ApiError` if another one takes long."""
     with ExitStack() as held:
         try:
             make_private(extension().settings.data_dir)
@@ -163,7 +163,7 @@ def _check_revision(page: PageView, revision: str) -> None:
 
 
 def _appended(page: PageView, text: str, section: str | None) -> str:
-    """Return a page with a text at its end, or at the end of a section and its subsections."""
+    """Return a page with a text appended to it, or to a section with its subsections."""
     if not text.strip():
         raise ParameterError("append is empty; it takes the text to add")
     line = page.total_lines
@@ -189,7 +189,7 @@ def _save(before: PageView | None, path: str, text: str, message: str) -> Writte
 
 
 def _settled(written: WrittenPage) -> WrittenPage:
-    """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
+    """Return an answer once the index has the page, with related pages if it is new; or after some seconds."""
     options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS)
     with suppress(SemanticError):
         state = extension().index.search(["page"], options, context=SearchContext(is_logged=False))[0].index
@@ -216,7 +216,7 @@ def _check_characters(**texts: str | None) -> None:
 
 
 def _replaced(text: str, old: str, new: str) -> str:
-    """Return a text in which another one, which stands there exactly once, is replaced. Kinds of line ends do not count."""
+    """Return a text with `old`, which must match exactly once, replaced. Line endings are ignored."""
     text, old, new = normalize_newlines(text), normalize_newlines(old), normalize_newlines(new)
     count = count_occurrences(text, old)
     if count != 1:
@@ -226,12 +226,12 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 def _wiki_page_class() -> Any:
-    """Return the wiki's own class of pages, of the module that serves it: a process can have several wikis."""
+    """Return the wiki's page class from the module that serves it: a process can have several wikis."""
     return current_app.view_functions["view"].__globals__["Page"]
 
 
 def _is_page_address(path: str) -> bool:
-    """Whether the wiki shows the page at an address, and nothing else."""
+    """Whether the wiki serves a page, and nothing else, at a path."""
     try:
         endpoint, _ = current_app.url_map.bind("localhost").match(f"/{path}", method="GET")
     except (HTTPException, RequestRedirect):
@@ -240,18 +240,19 @@ def _is_page_address(path: str) -> bool:
 
 
 def _file_name(path: str) -> str:
-    """Return the name of the file that the wiki saves a page in.
+    """Return the name of the file in which the wiki saves a page.
 
-    Its page reads git, for which threads have to take turns; these functions do not.
+    The wiki's page class reads git, where threads must take turns; these functions do not.
     """
     wiki = _wiki_page_class().__init__.__globals__
     return str(wiki["get_filename"](wiki["sanitize_pagename"](path, handle_md=True)))
 
 
 def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, repository: Path) -> None:
-    """Save a page as the wiki's editor does. Errors: `ApiError` if its file is not what git has, or cannot be written.
+    """Save a page as the wiki's editor does. Raises `ApiError` if its file differs from git, or cannot be written.
 
-    A draft stays: it is a person's, who has not saved it. The wiki's notice to the browser is of no use to a program.
+    A draft is not deleted: it belongs to a person who has not saved it. The wiki's flash message is dropped, as a program has
+    no use for it.
     """
     page = _wiki_page_class()(before.path if before else path)
     storage = _wiki_page_class().__init__.__globals__["storage"]
@@ -269,7 +270,7 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     if page.exists and normalize_newlines(in_file).rstrip() != normalize_newlines(in_git).rstrip():
         if saved_text(in_file).strip() not in {"", text.strip()}:
             raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
-        _unstage(storage, page.filename)  # of a save that was interrupted
+        _unstage(storage, page.filename)  # left by an interrupted save
     blob = _blob(storage, page.filename)
     was_modified, page.discard_draft = session.modified, lambda _author: None
     try:
@@ -292,7 +293,7 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
 
 
 def _author() -> tuple[str, str]:
-    """Return the name and address of the author, without what git removes from its own and refuses in others."""
+    """Return the name and address of the author, without characters that git removes from its own and rejects in others."""
     if not current_user.is_authenticated:
         return "Anonymous", ""
     name, email = (
@@ -302,7 +303,7 @@ def _author() -> tuple[str, str]:
 
 
 def _check_git_takes(storage: Any, name: str, path: str) -> None:
-    """Raise `ParameterError` if git ignores a file, or refuses it, as one in a submodule."""
+    """Raise `ParameterError` if git ignores or rejects a file, such as one in a submodule."""
     try:
         is_ignored = bool(storage.repo.ignored(name))
     except git.GitCommandError as error:
@@ -313,7 +314,7 @@ def _check_git_takes(storage: Any, name: str, path: str) -> None:
 
 
 def _blob(storage: Any, name: str) -> str | None:
-    """Return the id of a file's content in the last commit."""
+    """Return the id of a file's blob in the last commit."""
     try:
         return str(storage.repo.git.rev_parse("-q", "--verify", f"HEAD:{name}"))
     except git.GitCommandError:
@@ -321,13 +322,13 @@ def _blob(storage: Any, name: str) -> str | None:
 
 
 def _let_threads_write(storage: Any) -> None:
-    """Let the wiki read objects of git without the process that GitPython's threads share, and in which they wait for ever."""
+    """Have the wiki read git objects without the process that GitPython's threads share, in which they can deadlock."""
     if not isinstance(storage.repo.odb, git.GitDB):
         storage.repo = git.Repo(storage.path, odbt=git.GitDB)
 
 
 def _restore(file: Path, text: str | None) -> None:
-    """Give a file that could not be written the text that git has, or remove it."""
+    """Restore a file that could not be written to the text in git, or remove it."""
     with suppress(OSError):
         if text is None:
             file.unlink(missing_ok=True)
@@ -341,6 +342,6 @@ def _unstage(storage: Any, name: str) -> None:
 
 
 def _default_message(page: Any) -> str:
-    """Return what the wiki's editor offers as the message of a commit."""
+    """Return the default commit message of the wiki's editor."""
     pattern = str(current_app.config.get("DEFAULT_COMMIT_MESSAGE") or "").replace("%P", page.pagename)
     return time.strftime(pattern) or f"Update {page.pagename}"

@@ -1,4 +1,4 @@
-"""What the checks examine, and what they report."""
+"""The input and the findings of the checks."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from otterwiki_semantic.core.settings import PREFIX, SECRETS, Settings, read_set
 
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|SQLALCHEMY_DATABASE_URI")
 _SHORTEST_SECRET = 4
-"""Characters from which on a secret is hidden; shorter ones are parts of ordinary words."""
+"""Characters from which a secret is hidden; shorter ones are parts of ordinary words."""
 _ANY_PATH = Path("/wiki")
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """The settings, as far as they are valid, and the URL of the running wiki."""
+    """The valid settings, and the URL of the running wiki."""
 
     environment: Mapping[str, str]
     wiki_config: Mapping[str, Any]
     """The wiki's ``settings.cfg``."""
     config_error: str | None
-    """Why that cannot be read."""
+    """Why the file cannot be read."""
     wrong: Mapping[str, str]
-    """Invalid settings, alone or together with others, and why."""
+    """Invalid settings, alone or in combination, with the reasons."""
     settings: Settings | None
     """All other settings; None without a repository and a data directory."""
     settings_error: str | None
-    """Why there are none."""
+    """Why there are no settings."""
     without_paths: Settings
-    """All valid settings, with meaningless paths."""
+    """All valid settings, with placeholder paths."""
     url: str | None
 
     @property
@@ -46,12 +46,12 @@ class DoctorContext:
         return self.settings or self.without_paths
 
     def given(self, name: str) -> str:
-        """Return a setting as it was written; empty if it is not set. The environment wins."""
+        """Return the raw value of a setting; empty if it is not set. The environment takes precedence."""
         return (self.environment.get(name) or str(self.wiki_config.get(name) or "")).strip()
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every value that must not be shown: secrets of the wiki, and variables named like the keys of providers."""
+        """All values that must not be shown: secrets of the wiki, and variables named like the keys of providers."""
         sources = (self.environment, self.wiki_config)
         secret = {
             str(value).strip()
@@ -70,7 +70,7 @@ def make_context(
     data_dir: Path | None = None,
     url: str | None = None,
 ) -> DoctorContext:
-    """Read the settings; a subdirectory of a repository stands for the whole, as everywhere on the command line."""
+    """Read the settings; a subdirectory of a repository is read as the whole, as everywhere on the command line."""
     wrong = _wrong(wiki_config, environment)
     config, variables = (_without(wrong, source) for source in (wiki_config, environment))
     without_paths = read_settings(config, variables, _ANY_PATH, _ANY_PATH)
@@ -85,7 +85,7 @@ def make_context(
 
 
 def _wrong(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return every invalid setting, not only the first, and why: those invalid alone, then those that do not go together."""
+    """Return all invalid settings with the reasons: first those invalid alone, then invalid combinations."""
     names = sorted(name for name in {*wiki_config, *environment} if name.startswith(PREFIX))
     wrong: dict[str, str] = {}
     for name in names:
@@ -101,7 +101,7 @@ def _wrong(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> di
 
 
 def _reason(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """Return why settings are invalid, whatever the paths; None if they are valid."""
+    """Return why settings are invalid, ignoring the paths; None if they are valid."""
     try:
         read_settings(wiki_config, environment, _ANY_PATH, _ANY_PATH)
     except ConfigError as error:
@@ -123,14 +123,14 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check reports."""
+    """The finding of a check."""
 
     level: Level
     what: str
     detail: str
     hint: str = ""
-    """What to do about it; a problem always has one."""
+    """What to do; a problem always has a hint."""
 
 
 ok, note, problem = (partial(Finding, level) for level in Level)
-"""What is as it should be; what is worth knowing and breaks nothing; what does not work, with what to do about it."""
+"""A correct state; a fact that is worth knowing and breaks nothing; a failure, with what to do about it."""

@@ -1,4 +1,4 @@
-"""Check what the plugin is given: Python, packages, the wiki's plugins, and the settings."""
+"""Check the environment: Python, packages, the wiki's plugins, and the settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXTRAS = {
 }
 _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
-"""Settings whose value is not shown: secrets, and what may hold some."""
+"""Settings whose value is not shown: secrets, and values that may contain one."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
 _HINT = "correct this, then restart the wiki; until then its search is off"
 _NO_REPOSITORY_HINT = "set REPOSITORY as for the wiki, set OTTERWIKI_SETTINGS to its settings.cfg, or give --repository"
@@ -100,7 +100,7 @@ def check_packages(_: DoctorContext) -> Iterator[Finding]:
 
 
 def _requirements(name: str, extra: str = "") -> list[tuple[str, str, str]]:
-    """Return the requiring package, the required one and its versions; with an extra, only what that adds."""
+    """Return the requiring package, the required one and its versions; with an extra, only its additions."""
     from packaging.requirements import Requirement
 
     try:
@@ -124,7 +124,7 @@ def installed_version(name: str) -> str | None:
 
 
 def _unmet(who: str, name: str, versions: str) -> Finding | None:
-    """Report a package that is missing or has the wrong version; None if the requirement is met."""
+    """Return a finding for a package that is missing or has the wrong version; None if the requirement is met."""
     from packaging.specifiers import SpecifierSet
 
     installed = installed_version(name)
@@ -181,6 +181,6 @@ def _value(context: DoctorContext, name: str) -> str:
     """Return a setting with its value, unless that may contain a secret, as an invalid one may."""
     if name in _PRIVATE or name in context.wrong:
         return f"{name} is set"
-    if name in _PLACES:  # options of the command line win over these
+    if name in _PLACES:  # options of the command line take precedence
         return f"{name}={context.given(name)}"
     return f"{name}={getattr(context.services, name.removeprefix(PREFIX).lower())}"

@@ -1,4 +1,4 @@
-"""Check git and the repository, the data directory, and room on the disk and in memory."""
+"""Check git and the repository, the data directory, disk space and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from otterwiki_semantic.daemon import socket_location
 _GIT_SECONDS = 10
 _SAMPLED_PAGES, _SAMPLED_BYTES = 60, 20_000
 _MIN_SHARE = 0.1
-"""The share of pages in a language that is worth to be named."""
+"""The least share of pages in a language for it to be reported."""
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "fuse.sshfs", "virtiofs")
 _ELSEWHERE = "set SEMANTIC_DATA_DIR to a directory of the wiki's user"
 _MOUNTS = Path("/proc/self/mounts")
@@ -87,7 +87,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
 
 
 def _languages(context: DoctorContext, repository: Repository, blobs: Sequence[str]) -> Iterator[Finding]:
-    """Look at a sample of pages: the bundled model reads English only."""
+    """Check the languages of a sample of pages: the bundled model reads English only."""
     if context.settings is None or context.settings.model != BUNDLED or not blobs:
         return
     from otterwiki_semantic.content.analysis import detect_language
@@ -118,7 +118,7 @@ def _retains_case(context: DoctorContext) -> bool:
 
 
 def _hint(place: Path, reason: str) -> str:
-    """Return what to do if git fails: most often the repository belongs to another user."""
+    """Return what to do if git fails: usually the repository belongs to another user."""
     owner = place.stat().st_uid
     if "dubious ownership" in reason or owner != os.geteuid():
         return (
@@ -174,7 +174,7 @@ def _there(place: Path) -> Finding:
 
 
 def _open_to_others(place: Path, mode: int) -> Finding:
-    """Return what a directory that others can reach means, and whether the index will be able to close it."""
+    """Return the consequences of a directory that other users can access, and whether the index will be able to restrict it."""
     detail = f"{place} is open to other users (mode {mode:o}), and contains the wiki's text"
     with tempfile.TemporaryFile(dir=place) as scratch:
         has_permissions = not os.fstat(scratch.fileno()).st_mode & 0o077
@@ -258,7 +258,7 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _needed(settings: Settings) -> float | None:
-    """Return the size of a new index in bytes: that of the serving one, or an estimate from the pages."""
+    """Return the size of a new index in bytes: the size of the serving one, or an estimate from the pages."""
     serving = serving_directory(settings.data_dir)
     if serving is not None:
         return directory_size(serving)
@@ -280,7 +280,7 @@ def _needed(settings: Settings) -> float | None:
 def available_memory(meminfo: str, limit: str, used: str) -> int | None:
     """Return the bytes available on the machine and within the limit of the control group; None if unknown."""
     found = [int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")]
-    if limit.strip().isdigit() and used.strip().isdigit():  # "max": there is no limit
+    if limit.strip().isdigit() and used.strip().isdigit():  # "max" means no limit
         found.append(max(0, int(limit) - int(used)))
     return min(found, default=None)
 

@@ -1,4 +1,4 @@
-"""Check the index: ask the daemon, or read the files without changing any if none runs."""
+"""Check the index: query the daemon, or if none runs, read the files without changing any."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ERROR = re.compile(r"^\[[^]]*\] ERROR in ")
 _LINE = re.compile(r"^\[\d")
 _REPAIRS = "no action needed: it is rebuilt when the index daemon starts; if this happens again, check the disk"
 _CATALOG = "catalog.sqlite3"
-"""As `storage.generation.CATALOG`, whose module needs packages that may be missing."""
+"""Equals `storage.generation.CATALOG`, whose module needs packages that may be missing."""
 _CHECK_SECONDS = 5.0
 _STEPS = 10_000
 
@@ -161,7 +161,7 @@ def _wanted(settings: Settings) -> str | None:
 
 
 def _log(data_dir: Path, *, is_running: bool) -> Iterator[Finding]:
-    """Report the last error in the daemon's log; it is a problem if the log ends with it and no daemon runs."""
+    """Return the last error in the daemon's log; it is a problem if the log ends with it and no daemon runs."""
     path = data_dir / "owner.log"
     try:
         with path.open("rb") as log:
@@ -186,11 +186,11 @@ class OfflineIndex:
 
     name: str
     commit: str | None
-    """The commit that it equals; None if none."""
+    """The commit of the index; None if it equals none."""
     fingerprint: str | None
     pages: int
     excluded: int
-    """Pages that are left out because of their front matter."""
+    """Pages that their front matter excludes."""
     chunks: int
     unfinished: int
     """Pages with passages that lack a vector."""
@@ -199,7 +199,7 @@ class OfflineIndex:
 
 
 def serving_directory(data_dir: Path) -> Path | None:
-    """Return the directory of the serving generation; None if there is none that can be read."""
+    """Return the directory of the serving generation; None if none can be read."""
     try:
         name = (data_dir / "current").read_text(encoding="ascii").strip()
         place = data_dir / "generations" / name
@@ -211,8 +211,8 @@ def serving_directory(data_dir: Path) -> Path | None:
 def read_offline_index(data_dir: Path) -> OfflineIndex | None:
     """Read the index; None if there is none.
 
-    Errors: `CatalogCorruptError`; `IndexUnavailableError` if it cannot be read now, because a daemon uses it, or one was killed
-    and left a write-ahead log, which the next one applies.
+    Raises `CatalogCorruptError`, and `IndexUnavailableError` if it cannot be read now, because a daemon uses it, or one was
+    killed and left a write-ahead log, which the next daemon applies.
     """
     place = serving_directory(data_dir)
     if place is None:
@@ -229,7 +229,7 @@ def read_offline_index(data_dir: Path) -> OfflineIndex | None:
 
 @contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
-    """Keep a daemon that starts in the meantime waiting, for the moment that this takes."""
+    """Hold the lock, so that a daemon started meanwhile waits briefly."""
     with ExitStack() as opened:
         try:
             lock = opened.enter_context((data_dir / "owner.lock").open("rb"))
@@ -244,7 +244,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
 
 
 def _read(place: Path) -> OfflineIndex:
-    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would create files next to it
+    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # otherwise SQLite would create files next to it
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         facts = dict(connection.execute("SELECT name, value FROM meta"))
         knows_excluded = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'excluded_pages'").fetchone()
@@ -257,7 +257,7 @@ def _read(place: Path) -> OfflineIndex:
 
 
 def _check(connection: sqlite3.Connection) -> bool:
-    """Check the file; False if that takes too long."""
+    """Check the file; return False if that takes too long."""
     deadline = time.monotonic() + _CHECK_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:

@@ -1,4 +1,4 @@
-"""Check what has to answer: the models, ChromaDB, and the running wiki."""
+"""Check the services: the models, ChromaDB, and the running wiki."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _REFUSALS = {
 
 
 def check_model(context: DoctorContext) -> Iterator[Finding]:
-    """Let the model embed a sentence, name the reranker, and ask about the model that writes."""
+    """Embed a sentence with the model, name the reranker, and check the model that writes answers."""
     settings = context.services
     if any(name.startswith("SEMANTIC_MODEL") for name in context.wrong):  # with a wrong URL the key might go to another server
         yield note("model", "not checked: its settings are wrong")
@@ -78,7 +78,7 @@ def _model(settings: Settings) -> Finding:
 
 
 def _answers(settings: Settings) -> Finding:
-    """Ask the server about the model that writes answers; no text is sent."""
+    """Query the server about the model that writes answers; no text is sent."""
     from otterwiki_semantic.search.answering import open_chat_model
 
     model = open_chat_model(settings)
@@ -96,7 +96,7 @@ def _answers(settings: Settings) -> Finding:
 
 
 def _embed(settings: Settings) -> str:
-    """Let the model embed a sentence, and describe it; files are written to a scratch directory.
+    """Embed a sentence with the model, and describe it; files are written to a scratch directory.
 
     A server is asked about its model only if the index does not know it yet.
     """
@@ -132,7 +132,7 @@ def check_vector_store(context: DoctorContext) -> Iterator[Finding]:
         yield note("ChromaDB", "not checked: its settings are wrong")
     elif context.services.chroma_url is not None:
         yield _chroma_server(context.services, context.services.chroma_url)
-    elif installed := installed_version("chromadb"):  # else it is reported with the packages
+    elif installed := installed_version("chromadb"):  # otherwise reported with the packages
         yield ok("ChromaDB", f"{installed}, in the index daemon")
 
 
@@ -176,11 +176,11 @@ def check_wiki(context: DoctorContext) -> Iterator[Finding]:
     if context.url is None:
         yield note("wiki", "not checked", "to check it: --url http://127.0.0.1:8080, or wherever it is served")
         return
-    if not is_http_url(context.url):  # not repeated: it may contain a password
+    if not is_http_url(context.url):  # not shown: may contain a password
         yield problem("wiki", "the URL in --url is invalid", "give http://host:port, without a user name")
         return
     key = context.given(_KEY)
-    if not key.isprintable():  # the error of the HTTP client would show it
+    if not key.isprintable():  # the HTTP client's error would show the key
         yield problem("wiki", f"{_KEY} has characters that cannot be sent", "correct it, here and where the wiki is started")
         return
     url = context.url.rstrip("/")

@@ -1,8 +1,8 @@
-"""Evaluation of answers: whether they rest on the judged pages, say what these say, and are refused where there is none.
+"""Evaluate answers: whether they cite the judged pages, are supported by them, and are refused where there is none.
 
-No other model judges. An answer counts as sourced if one of the sources that its sentences name is a judged page; a sentence
-counts as supported if the checks of `otterwiki_semantic.search.answering` find it in its sources. Where a search shows the
-judged answer among its first passages, it counts as given if a sentence with that page as a source has its words.
+No other model judges. An answer counts as sourced if one of the sources cited by its sentences is a judged page. A sentence
+counts as supported if the checks of `otterwiki_semantic.search.answering` find it in its sources. If a search shows the
+judged answer among its first passages, the answer counts as given if a sentence that cites this page has its words.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _METRICS = {
 
 
 def read_unanswerable(path: Path) -> list[JudgedQuery]:
-    """Return the questions of a text file, one on a line, which no page answers.
+    """Return the unanswerable questions of a text file, one per line.
 
-    Errors: `ParameterError` if there is none, or it cannot be read.
+    Raises `ParameterError` if there is none, or the file cannot be read.
     """
     try:
         questions = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -56,7 +56,7 @@ def read_unanswerable(path: Path) -> list[JudgedQuery]:
 
 
 def measure_answers(index: IndexService, questions: Sequence[JudgedQuery]) -> AnswerRun:
-    """Ask every question, and count; a progress bar is shown on a terminal. Errors: those of `IndexService.ask`."""
+    """Ask every question, and count; a progress bar is shown on a terminal. Raises errors of `IndexService.ask`."""
     rows: list[dict[str, Any]] = []
     seconds: list[tuple[float, float]] = []
     with progress_bar("asking", questions) as bar:
@@ -98,7 +98,7 @@ def _asked(index: IndexService, question: str) -> tuple[GroundedAnswer, float, f
 
 
 def _shows_answer(index: IndexService, judged: JudgedQuery) -> bool:
-    """Return whether one of the passages that a search shows holds the judged answer; False if none is given."""
+    """Return whether one of the passages that a search shows contains the judged answer; False if none is given."""
     if not judged.answer:
         return False
     found = index.search([judged.query], SearchOptions(n=PASSAGES, rerank=False))[0]

@@ -48,14 +48,14 @@ from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTIO
 _RANKED = 20
 _POLL_SECONDS = 0.1
 _MINIMA = (*GAINS, *(f"{QUESTIONS}{metric}" for metric in QUESTION_METRICS if metric not in QUESTION_LOSSES))
-"""Metrics of which --fail-under takes a minimum."""
+"""Metrics that --fail-under accepts."""
 _Index = tuple[str | None, str | None]
 """The model and the chunk profile of a temporary index; None for the configured ones."""
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
 class _Checked(click.ParamType[Any]):
-    """What a function accepts; it raises `ConfigError`, or `ValueError` with a message."""
+    """A value accepted by a function, which raises `ConfigError`, or `ValueError` with a message."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -193,7 +193,7 @@ def run_command(
 
 
 def _first_models_runs(runs: Sequence[Run], names: Mapping[tuple[_Index, str], str]) -> dict[str, Run]:
-    """Return what the runs of other models are compared with: the run of the first one with the same profile and ranking."""
+    """Return the baselines of other models: the run of the first model with the same profile and ranking."""
     by_name = {run["name"]: run for run in runs}
     (first, _), _ = next(iter(names))
     others = {name: names[(first, chunks), label] for ((model, chunks), label), name in names.items() if model != first}
@@ -201,7 +201,7 @@ def _first_models_runs(runs: Sequence[Run], names: Mapping[tuple[_Index, str], s
 
 
 def _logged_queries(place: IndexPlace) -> list[JudgedQuery]:
-    """Return the queries of the search log that found nothing relevant, without a judgement."""
+    """Return the queries of the search log without a relevant result, without judgements."""
     with place.open() as index:
         insight = index.insight()
     if not insight.keeps_searches:
@@ -295,7 +295,7 @@ def make_command(repository: Path | None, folder: Path | None, output: Path | No
 
 
 def _check_writable(path: Path) -> None:
-    """Fail before the work, not after it, if a file cannot be written."""
+    """Fail before the work instead of after it if a file cannot be written."""
     if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
         raise click.UsageError(f"{path} cannot be written")
 
@@ -308,7 +308,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _warn_of_degraded(runs: Sequence[Run]) -> None:
-    """Warn of degraded answers: their run measures something else."""
+    """Warn of degraded answers, whose run is not comparable."""
     for run in runs:
         if reasons := [row["degraded"] for row in run["queries"] if "degraded" in row]:
             count = f"{len(reasons)} of {len(run['queries'])}"
@@ -328,7 +328,7 @@ def _rankings(modes: Sequence[str], fusions: Sequence[str]) -> dict[str, tuple[M
 
 
 def _run_name(index: _Index, ranking: str, rankings: int) -> str:
-    """Return the name of a run: its model, its chunk profile, and its ranking if there are several or nothing else."""
+    """Return the name of a run: its model, its chunk profile, and its ranking if there are several or no other part."""
     named = [part for part in index if part]
     return " ".join([*named, ranking] if rankings > 1 or not named else named)
 
@@ -337,15 +337,15 @@ def _run_name(index: _Index, ranking: str, rankings: int) -> str:
 def _index_to_evaluate(
     place: IndexPlace, model: str | None, chunks: str | None
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
-    """Yield the configured index, or a scratch index with a model and chunk profile, and what a run records about it."""
+    """Yield the configured index, or a scratch index with a model and chunk profile, and the facts for the run."""
     if model is None and chunks is None:
         with place.open() as opened:
             _wait_until_ready(opened)
             yield opened, {}
         return
-    from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports all that an index needs
+    from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports the index's dependencies
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the scratch index has the wiki's text, so remove it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: remove the scratch index, which has the wiki's text
     name = " ".join(filter(None, (model, chunks)))
     wait = partial(follow, label=f"building ({name})", is_done=equals_head)
     settings = replace(place, data_dir=None).settings(model)

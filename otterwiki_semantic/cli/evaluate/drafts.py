@@ -22,7 +22,7 @@ def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]
     """Return the entries of a query file: link texts and their target pages. `links` has the links of each page, by path.
 
     Pages with the link are excluded from the ranking, because they contain its very words. Texts such as "here", URLs, and
-    texts that lead both to a page and away from it are skipped.
+    texts that link both to a page and to another target are skipped.
     """
     paths = {page_key(path): path for path in links}
     drafts: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Evaluation runs: measure the ranking with judged queries, and compare two runs."""
+"""Evaluation runs: measure a ranking with judged queries, and compare two runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WARM_UP = 3
 _INDEX = {"chunks": "chunks", "words_per_chunk": "words/chunk", "build_seconds": "build s"}
 _PLOT_TYPES = (".png", ".svg")
 QUESTIONS = "questions."
-"""What the names of the metrics of questions begin with, for `failures`."""
+"""The prefix of the metrics of questions, for `failures`."""
 _QUESTION_LABELS = {
     "r1": "page first",
     "r5": "page in 5",
@@ -48,7 +48,7 @@ _QUESTION_LABELS = {
 
 
 def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mapping[str, SearchOptions]) -> list[Run]:
-    """Return the run of each ranking; a progress bar is shown on a terminal. Evaluation queries are in no search log."""
+    """Return the run of each ranking, with a progress bar on a terminal. Evaluation queries are not logged."""
 
     def ask(query: str, options: SearchOptions) -> SearchResult:
         answer = index.search([query], options, context=SearchContext(is_logged=False))[0]
@@ -107,13 +107,13 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def comparison(before: Run, after: Run) -> str:
-    """Describe how two runs differ; `ParameterError` if their queries or judgements differ."""
+    """Describe the differences of two runs; `ParameterError` if their queries or judgements differ."""
     asked = [[row["query"] for row in run.get("asked") or after["asked"]] for run in (before, after)]
     if _questions_of(before) != _questions_of(after) or asked[0] != asked[1]:
         raise ParameterError("the earlier run has other queries; only runs of the same queries can be compared")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
     lines += _changes(dict(zip(SHOWN, SHOWN, strict=True)), before["queries"], after["queries"])
-    if "asked" in before:  # files of the version before have no such rows
+    if "asked" in before:  # missing in files of the previous version
         lines += _answers_compared(before["asked"], after["asked"])
     if "questions" in after:
         lines += _changes(_QUESTION_LABELS, before["questions"]["rows"], after["questions"]["rows"])
@@ -137,7 +137,7 @@ def _changes(labels: Mapping[str, str], before: Sequence[Run], after: Sequence[R
 
 
 def _answers_compared(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
-    """Return how far the answers to the same queries agree, and how their latencies and shares of relevant answers differ."""
+    """Return how far the answers to the same queries agree, and the differences in latency and in relevant answers."""
     pairs = list(zip(before, after, strict=True))
     shares = [overlap(old["pages"], new["pages"]) for old, new in pairs]
     of_all = difference([0.0] * len(shares), shares)
@@ -161,7 +161,7 @@ def _question_rows(run: Run) -> list[Any]:
 
 
 def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
-    """Return a message for every metric of a run that is below its minimum, or that was not measured."""
+    """Return a message for each metric of a run that is below its minimum or was not measured."""
     return [
         f"{run['name']}: {metric} {'was not measured' if found is None else f'is {found:.3f}, which is below {value}'}"
         for run in runs

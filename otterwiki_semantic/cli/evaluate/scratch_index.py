@@ -20,7 +20,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import profile_for
 
 _CLOSE_SECONDS = 120.0
-"""Longer than any step takes: a step that goes on would write to the directory after it was removed."""
+"""Longer than any step takes: a running step would write to the directory after its removal."""
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""The health of the wiki: findings about its pages, made in the background, and which of them were dismissed."""
+"""The health report: findings about pages, computed in the background, and their dismissals."""

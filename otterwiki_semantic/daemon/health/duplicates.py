@@ -1,4 +1,4 @@
-"""Pages that share nearly equal passages: candidates by their MinHash signatures, confirmed by their words."""
+"""Find pages that share nearly equal passages: candidates by MinHash signature, confirmed by their words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Fin
 from otterwiki_semantic.storage import ExactIndex
 
 _BANDS = ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (6, 7))
-"""Pairs of numbers of a signature: of any 4, one of these pairs is among them, because 3 sets cannot hold 4 apart (Turán)."""
+"""Positions in a signature. Any four positions include one of these pairs, because three sets cannot separate four (Turán)."""
 _MAX_PAIRS = 50_000
 _MAX_RUN = 16
-"""Passages with equal bands that are all compared with each other; of more, each with the first and with the next."""
+"""The largest run of equal bands that is compared completely; in a longer one, each passage with the first and the next."""
 _MIN_WORDS = 20
-"""Shorter passages repeat each other by chance."""
+"""Shorter passages repeat by chance."""
 _EXCERPT = 160
 _BATCH = 100
 
@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 
 
 def find_duplicates(survey: Survey) -> Findings:
-    """Return a finding for each set of pages that share passages, those that share most first."""
+    """Return a finding for each set of pages that share passages, most shared passages first."""
     index = survey.index
     groups = _groups(_confirmed(survey, sorted(_candidates(index, survey))))
     paths = {chunk: index.paths[page] for chunk, page in _pages_of(index, groups)}
@@ -58,7 +58,7 @@ def _finding(survey: Survey, pages: tuple[str, ...], groups: list[list[int]]) ->
 
 
 def _candidates(index: ExactIndex, survey: Survey) -> set[Pair]:
-    """Return pairs of chunks of different pages whose signatures are alike, by their ids."""
+    """Return pairs of chunks on different pages with similar signatures, by id."""
     rows = np.flatnonzero(index.live)
     signatures, pages, ids = index.columns.signatures[rows], index.columns.pages[rows], index.columns.ids[rows]
     found: set[Pair] = set()
@@ -73,7 +73,7 @@ def _candidates(index: ExactIndex, survey: Survey) -> set[Pair]:
 
 
 def _runs(keys: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the places of equal keys, where there are several."""
+    """Yield the positions of keys that occur several times."""
     order = np.argsort(keys, kind="stable")
     is_first = np.concatenate(([True], np.diff(keys[order]) != 0, [True])) if len(keys) else np.array([True])
     starts = np.flatnonzero(is_first)
@@ -82,7 +82,7 @@ def _runs(keys: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.intp]]:
 
 
 def _alike(run: npt.NDArray[np.intp], signatures: Signatures, pages: npt.NDArray[np.int32]) -> Iterator[Pair]:
-    """Yield the pairs of a run that are of different pages and alike."""
+    """Yield the similar pairs of a run that are on different pages."""
     of_run = run.tolist()
     pairs: Iterable[Pair] = combinations(of_run, 2)
     if len(of_run) > _MAX_RUN:
@@ -109,7 +109,7 @@ def _confirmed(survey: Survey, pairs: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _groups(pairs: Iterable[Pair]) -> list[list[int]]:
-    """Return the chunks that pairs connect (union-find)."""
+    """Return the connected groups of chunks (union-find)."""
     parent: dict[int, int] = {}
 
     def root(chunk: int) -> int:
@@ -128,7 +128,7 @@ def _groups(pairs: Iterable[Pair]) -> list[list[int]]:
 
 
 def _pages_of(index: ExactIndex, groups: Iterable[list[int]]) -> Iterator[Pair]:
-    """Yield the chunks of groups, each with the number of its page."""
+    """Yield the chunks of groups, each with its page number."""
     chunks = np.array([chunk for group in groups for chunk in group], dtype=np.int64)
     rows = np.searchsorted(index.columns.ids, chunks)
     yield from zip(chunks.tolist(), index.columns.pages[rows].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Pages that nobody links to, and links to pages that do not exist."""
+"""Find pages without incoming links, and links to missing pages."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def find_orphans(survey: Survey) -> Findings:
 
 
 def find_broken_links(survey: Survey) -> Findings:
-    """Return a finding for each page that does not exist, those that most pages link to first."""
-    is_folder = survey.repository.notation is not Notation.WIKI  # whose attachments are not in git
+    """Return a finding for each missing page, most linked first."""
+    is_folder = survey.repository.notation is not Notation.WIKI  # attachments of a wiki are not in git
     broken: dict[str, list[str]] = {}
     for target, links in groupby(survey.links, itemgetter(1)):
         survey.slices.rest()
@@ -59,7 +59,7 @@ def _is_elsewhere(target: str, source: str, files: frozenset[str]) -> bool:
 
 
 def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
-    """Return the findings about missing pages, with the sections that have the links."""
+    """Return the findings about missing pages, with the sections that contain the links."""
     wanted: dict[str, set[str]] = {}
     for target, sources in broken.items():
         for path in sources[:MAX_PAGES]:

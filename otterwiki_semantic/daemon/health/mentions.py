@@ -1,4 +1,4 @@
-"""Pages that name another page's title without a link: candidates from the keyword index, confirmed in the markdown."""
+"""Find pages that name another page's title without a link: candidates by keyword, confirmed in the Markdown."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LEAST_LETTERS = 3
 _MOST_WORDS = 8
 """Longer titles are sentences."""
 _RARE, _SPECIFIC = 5, 20
-"""Pages that may have a title of one word, or of several; a title on more pages is an everyday expression."""
+"""The most pages on which a title of one word, or of several, may occur; above it, the title is an everyday expression."""
 _MAX_CHUNKS = 200
 _PER_PAGE = 3
 _MAX_READ = 5_000
-"""Pages that are read."""
+"""The limit of pages to read."""
 
 
 class _Title(NamedTuple):
@@ -30,7 +30,7 @@ class _Title(NamedTuple):
 
 
 def find_mentions(survey: Survey) -> Findings:
-    """Return up to three findings about each page, the most specific first; dismissed ones do not count."""
+    """Return up to three findings per page, the most specific first, not counting dismissed ones."""
     candidates = _candidates(survey)
     findings: list[Finding] = []
     for path, markdown in survey.sources(sorted(candidates)[:_MAX_READ]):
@@ -46,7 +46,7 @@ def find_mentions(survey: Survey) -> Findings:
 
 
 def _of_page(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> Iterator[Finding]:
-    """Yield the mentions on a page, the longest titles first, then the rarest."""
+    """Yield the mentions on a page, longest titles first, then the rarest."""
     text, named_here = prose(markdown), list[str]()
     for title in sorted(titles, key=lambda each: (-len(each.page.title.split()), each.pages, each.page.path)):
         survey.slices.rest()
@@ -65,7 +65,7 @@ def _of_page(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> 
 
 
 def _candidates(survey: Survey) -> dict[str, list[_Title]]:
-    """Return for each page the titles that its words seem to have, of pages that it does not link to."""
+    """Return the titles that each page seems to mention without linking to their pages."""
     linked = set(survey.links)
     keywords = survey.generation.catalog.keywords
     found: defaultdict[str, list[_Title]] = defaultdict(list)
@@ -87,7 +87,7 @@ def _candidates(survey: Survey) -> dict[str, list[_Title]]:
 
 
 def _named(survey: Survey) -> list[PageFacts]:
-    """Return the pages whose titles name only them, and could stand in a sentence."""
+    """Return the pages with a unique title that could be part of a sentence."""
     times = Counter(name_key(page.title) for page in survey.pages)
     return [
         page

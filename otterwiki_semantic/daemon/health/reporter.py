@@ -1,7 +1,7 @@
-"""Make the report on the wiki's health when somebody asks for it, keep it while the index stays as it is, and answer from it.
+"""Build the health report on request, cache it while the index is unchanged, and answer from it.
 
-A report on 10,000 pages takes seconds of a processor, which nobody needs who does not look at it. So nothing is made before
-somebody asks; then it is made in the background, and who asks waits only a moment for it.
+A report on 10,000 pages takes seconds of CPU time. It is therefore built only on request, in the background; the request
+waits for it briefly.
 
 Dismissed findings are in a file of the data directory, which survives every rebuild.
 """
@@ -52,9 +52,9 @@ SLOT = "health"
 _WAIT_SECONDS = 2.0
 """How long a request waits for a report."""
 _MAX_AGE_SECONDS = 600.0
-"""Age from which on a report is made again although the index is unchanged: searches and the calendar go on."""
+"""The age at which a report is rebuilt although the index is unchanged, because searches and dates change."""
 _PAUSE_FACTOR, _RETRY_SECONDS = 5, 30.0
-"""Pause after a report, in times of what it took, and after a failure."""
+"""How long to pause after a report, as a multiple of its duration, and after a failure, in seconds."""
 _QUESTIONS = FindingKind.UNANSWERED
 
 State = tuple[str, str | None]
@@ -69,14 +69,14 @@ _CHECKS = {
 }
 
 _MAX_DISMISSED = 10_000
-"""The oldest are forgotten beyond this number."""
+"""Above this number, the oldest are dropped."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A report as it was made."""
+    """A finished report."""
 
     state: State
     at: float
@@ -87,7 +87,7 @@ class _Made:
 
 
 class HealthReporter:
-    """Makes and answers the report of one data directory."""
+    """Build the report of one data directory and answer requests from it."""
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class HealthReporter:
         self._made: _Made | None = None
         self._cooldown = Cooldown(_RETRY_SECONDS)
         self._message: str | None = None
-        """Why the last report could not be made."""
+        """Why the last report failed."""
 
-    # Making
+    # Building
 
     def _refresh(self) -> None:
-        """Have a report made, unless the last one is current, and wait a moment for it."""
+        """Start a report unless the last one is current, and wait for it briefly."""
         if self._is_current(self._manager.stable_generation()) or self._cooldown.is_active:
             return
         self._manager.scheduler.run_within(0, SLOT, self._make_if_due)
@@ -162,7 +162,7 @@ class HealthReporter:
     # Answering
 
     def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
-        """Return the findings that a request asks for."""
+        """Return the requested findings."""
         self._refresh()
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
@@ -195,7 +195,7 @@ class HealthReporter:
     def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
         """Dismiss findings of the report, or restore them. Errors: `FindingNotFoundError`, `DismissalError`.
 
-        To somebody who may not see what was searched for, there are no findings about that.
+        Findings about searches do not exist for users who may not see searches.
         """
         self._refresh()
         made = self._made.findings.items() if self._made else ()
@@ -212,14 +212,14 @@ class HealthReporter:
 
 
 def _is_of(finding: Finding, linked: Iterable[str]) -> bool:
-    """Whether a finding is about a page that the wiki itself links to, and so is none."""
+    """Whether a finding is void because the wiki itself links to its page."""
     if finding.kind is FindingKind.ORPHAN:
         return page_key(finding.pages[0].path) in linked
     return finding.target is not None and page_key(finding.target.path) in linked
 
 
 def _addressed(finding: Finding, urls: PageUrls) -> Finding:
-    """Return a finding whose pages have their URLs."""
+    """Return a finding with the URLs of its pages."""
 
     def addressed(places: Sequence[PlaceInPage]) -> tuple[PlaceInPage, ...]:
         return tuple(structs.replace(each, url=urls.of(each.path, each.anchor)) for each in places)
@@ -244,13 +244,13 @@ def _state_of(generation: Generation) -> State:
 
 class _Stored(Struct, frozen=True):
     dismissed: dict[str, str] = {}
-    """When each was dismissed, by id, oldest first."""
+    """Time of dismissal by id, oldest first."""
     secret: str = ""
-    """The key of the ids that reveal nothing."""
+    """The key of the private ids."""
 
 
 class Dismissals:
-    """The ids of dismissed findings. A damaged file counts as empty, which is logged."""
+    """The ids of dismissed findings. A damaged file counts as empty and is logged."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -263,7 +263,7 @@ class Dismissals:
         return finding in self._dismissed
 
     def private_id(self, finding: str) -> str:
-        """Return another id for a finding, by which only this wiki can tell what the finding is about."""
+        """Return an opaque id of a finding; only this wiki can resolve it."""
         with self._changing:
             if not self._secret:
                 self._secret = secrets.token_hex(16)
@@ -274,7 +274,7 @@ class Dismissals:
         return hmac.digest(self._secret.encode(), finding.encode(), "sha256").hex()[:16]
 
     def change(self, findings: Sequence[str], *, restore: bool) -> None:
-        """Dismiss findings, or restore them. Errors: `DismissalError` if that cannot be stored; then nothing changes."""
+        """Dismiss or restore findings. If that cannot be stored, raise `DismissalError` and change nothing."""
         with self._changing:
             changed = {each: when for each, when in self._dismissed.items() if each not in findings}
             if not restore:

@@ -1,4 +1,4 @@
-"""Pages unchanged for a year, while the pages nearest in meaning changed."""
+"""Find pages unchanged for a year whose nearest pages have changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from otterwiki_semantic.storage import PageFacts, iso_time
 
 _YEAR = 365 * 86_400
 _NEIGHBOURS, _LEAST_CHANGED = 3, 2
-"""How many of the nearest pages are looked at, and how many of them have to have changed since."""
+"""The number of nearest pages to check, and how many of them must have changed since."""
 _FLOOR = 0.5
 """The least similarity of such pages, on the bundled model's scale."""
 _BLOCK = 64
-"""Pages that are compared with all others at once."""
+"""Pages per batch that are compared with all others."""
 
 
 def find_stale(survey: Survey) -> Findings:
-    """Return a finding for each page that may be outdated, those with the nearest neighbours first."""
+    """Return a finding for each page that may be outdated, nearest neighbours first."""
     paths, means = survey.index.page_means()
     known = [row for row, path in enumerate(paths) if path in survey.by_path]
     pages, means = [survey.by_path[paths[row]] for row in known], means[known]
@@ -54,7 +54,7 @@ def _finding(survey: Survey, page: PageFacts, changed: list[PageFacts]) -> Findi
 
 
 def _nearest(survey: Survey, means: Matrix, rows: list[int], floor: float) -> Iterator[tuple[int, list[tuple[int, float]]]]:
-    """Yield rows, each with the rows nearest to it and their similarities, nearest first."""
+    """Yield rows with their nearest rows and similarities, nearest first."""
     count = min(_NEIGHBOURS + 1, len(means))
     for first in range(0, len(rows), _BLOCK):
         block = rows[first : first + _BLOCK]

@@ -1,4 +1,4 @@
-"""What the checks of a wiki's health read: one state of its index, a little at a time."""
+"""The data for the health checks: a snapshot of the index, read in small steps."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
 
 MAX_FINDINGS = 500
-"""Findings of a kind that are kept; of orphans, which are only names, all are."""
+"""The most findings of a kind. Orphans, which are only names, are not limited."""
 MAX_PAGES = 20
-"""Pages of a finding that are listed."""
+"""Pages listed in a finding."""
 _SLICE_SECONDS, _REST_FACTOR = 0.02, 4
-"""Processor time of a slice, after which it rests this many times as long: a fifth of one core at most."""
+"""CPU time of a slice, and the rest after it as a multiple: at most a fifth of one core."""
 _MAX_BYTES = 200_000
 """Bytes of a page that are read."""
 
 
 class Slices:
-    """Divides work in the background, so that searches need not wait for it."""
+    """Divide background work into slices, so that searches need not wait for it."""
 
     def __init__(self, pause: Callable[[float], None]) -> None:
-        """`pause` rests for some seconds; it raises if the work is to end."""
+        """`pause` sleeps for some seconds; it raises if the work must stop."""
         self._pause = pause
         self._start = time.thread_time()
 
     def rest(self) -> None:
-        """Rest if enough was done since the last rest; call it every few milliseconds."""
+        """Rest if the slice is over; call it every few milliseconds."""
         used = time.thread_time() - self._start
         if used >= _SLICE_SECONDS:
             self._pause(_REST_FACTOR * used)
@@ -42,7 +42,7 @@ class Slices:
 
 @dataclass
 class Survey:
-    """One state of an index, as far as it holds still: its parts are read one after the other, so that no snapshot lasts."""
+    """A snapshot of an index, read in parts, without a long transaction, so that parts may differ in time."""
 
     generation: Generation
     repository: Repository
@@ -51,7 +51,7 @@ class Survey:
     is_dismissed: Callable[[str], bool]
     """Whether the finding with an id was dismissed."""
     private_id: Callable[[str], str]
-    """Returns another id for a finding, by which nobody else can tell what it is about."""
+    """Returns an opaque id of a finding, which nobody else can resolve."""
 
     @cached_property
     def pages(self) -> list[PageFacts]:
@@ -65,17 +65,17 @@ class Survey:
 
     @cached_property
     def keys(self) -> dict[str, PageFacts]:
-        """The pages by what links name them by."""
+        """The pages by link key."""
         return {page.key: page for page in self.pages}
 
     @cached_property
     def links(self) -> list[tuple[str, str]]:
-        """The links between pages: the path of one, and the key of the page that it leads to."""
+        """The links between pages: the path of the source, and the key of the target."""
         return self.generation.catalog.pages.all_links()
 
     @cached_property
     def files(self) -> frozenset[str]:
-        """The keys of all files and folders of the commit, pages without their ending. Errors: those of `Repository`."""
+        """The keys of all files and folders of the commit, pages without extension. Raises errors of `Repository`."""
         commit = self.generation.catalog.commit or self.repository.head()
         found: set[str] = set()
         for name in self.repository.file_names(commit) if commit else ():
@@ -92,7 +92,7 @@ class Survey:
         return self.generation.catalog.reader.exact_index()
 
     def sources(self, paths: Sequence[str]) -> Iterable[tuple[str, str]]:
-        """Yield pages with their markdown, read from git. Errors: those of `Repository`."""
+        """Yield pages with their Markdown from git. Raises errors of `Repository`."""
         contents = self.repository.read_blobs((self.by_path[path].blob for path in paths), _MAX_BYTES)
         for path, content in zip(paths, contents, strict=True):
             text = content.decode("utf-8", errors="replace").replace("\r\n", "\n")
@@ -104,7 +104,7 @@ class Survey:
         return PlaceInPage(path, self.by_path[path].title)
 
     def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
-        """Return the section of a page that a line is in."""
+        """Return the section of a page that contains a line."""
         chunks = self.generation.catalog.reader.page_range(path, 0, len(self.index))
         near = [chunk for chunk in chunks if chunk.start_line <= line]
         return place_of(near[-1], excerpt) if near else PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
@@ -117,7 +117,7 @@ def place_of(chunk: StoredChunk, excerpt: str = "") -> PlaceInPage:
 
 
 def finding_id(kind: FindingKind, *about: str) -> str:
-    """Return the id of a finding from its kind and what it is about."""
+    """Return the id of a finding from its kind and its subject."""
     return hashlib.sha256("\n".join((kind, *about)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Questions that found nothing relevant, grouped by meaning and asked again."""
+"""Group questions without a relevant result by meaning, and ask them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALIKE = 0.65
 
 
 class Asked(NamedTuple):
-    """A question that was asked again."""
+    """A question with the result of asking it again."""
 
     vector: Matrix | None
     """None if the model cannot be used."""
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 def find_unanswered(queries: Callable[[], Sequence[UnansweredQuery]], ask: Callable[[Generation, str], Asked]) -> Check:
-    """Return what finds groups of questions, the most frequent first, those that are answered now last."""
+    """Return a check that finds groups of questions, most frequent first, those answered by now last."""
 
     def find(survey: Survey) -> Findings:
         groups: list[list[tuple[UnansweredQuery, Asked]]] = []

@@ -1,1 +1,1 @@
-"""What the daemon reports of its work: insight, search log, Prometheus metrics, slow searches."""
+"""Reports on the daemon's work: insight, search log, Prometheus metrics, slow searches."""

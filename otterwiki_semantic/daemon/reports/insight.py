@@ -20,7 +20,7 @@ _HINT = f"make sure that the wiki's user may write to {NAME} in the data directo
 
 
 class Insights:
-    """Collects the insight: logs searches, if they are to be kept, and asks judged queries, if there are any."""
+    """Collect the insight: log searches if that is enabled, and evaluate judged queries if there are any."""
 
     def __init__(self, settings: Settings, manager: IndexManager, rollbacks: Rollbacks) -> None:
         self._data_dir = settings.data_dir
@@ -33,7 +33,7 @@ class Insights:
         """Why an earlier search log could not be deleted."""
 
     def start(self) -> None:
-        """Start the search log, or delete an earlier one if searches are not to be kept."""
+        """Start the search log, or delete an earlier one if logging is disabled."""
         if self._keeps_searches:
             self._searches = SearchLog(self._data_dir)
             return
@@ -48,7 +48,7 @@ class Insights:
             self._searches.close()
 
     def record_search(self, search: SearchEvent) -> None:
-        """Log a search that counts, if searches are kept."""
+        """Log a search of a user, if logging is enabled."""
         if self._searches is not None and search.counts:
             self._searches.record(search.answers, search.options.mode, time.time(), search.seconds)
 
@@ -73,11 +73,11 @@ class Insights:
         return self.quality.latest if self.quality else None
 
     def unanswered(self) -> tuple[UnansweredQuery, ...]:
-        """Return the queries that found nothing relevant most often; none if searches are not kept."""
+        """Return the most frequent queries without a relevant result; none if logging is disabled."""
         return self._searches.unanswered(time.time()) if self._searches is not None else ()
 
     def problems(self) -> list[Problem]:
-        """Return why reports are not kept, or an earlier search log not deleted."""
+        """Return why reports are not stored, or an earlier search log was not deleted."""
         problem = self.quality.problem if self.quality else None
         return ([problem] if problem else []) + self._search_log_problems()
 

@@ -24,7 +24,7 @@ class Monitoring:
 
     def __init__(self, repository: Repository) -> None:
         self.telemetry = _telemetry()
-        """What the parts of the index report to."""
+        """The recorder for the parts of the index."""
         self._repository = repository
         self.slow_searches = SlowSearches()
         self._commits_behind = lru_cache(1)(self._count_behind)
@@ -41,7 +41,7 @@ class Monitoring:
         return self.telemetry.render(IndexState(status, unfinished, is_equal, behind, cache_hits, cache_misses, quality))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
-        """Count the commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""
+        """Return the number of commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""
         if commit == head or head is None:
             return 0
         count = self._repository.commits_between(commit, head, _MOST_BEHIND)
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 
 class SlowSearches:
-    """Logs the searches that take a second or longer, at most ten a minute; the next line counts those left out."""
+    """Log searches that take a second or longer, at most ten per minute; the next line counts those left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -98,7 +98,7 @@ class SlowSearches:
         log.info("a search took %.0f ms; %s", milliseconds, facts)
 
     def _take_line(self) -> int | None:
-        """Return how many searches were left out since the last line; None if this minute has no line left."""
+        """Return the number of searches not logged since the last line, or None at the limit of this minute."""
         with self._lock:
             now = self._clock()
             if now - self._minute_began >= _MINUTE:

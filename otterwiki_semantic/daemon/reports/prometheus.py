@@ -44,9 +44,9 @@ class _Sync(StrEnum):
 
 
 def outcome(answer: Answer) -> Outcome:
-    """Return the outcome of a query; every answer is degraded until the first build is done.
+    """Return the outcome of a query; every answer is degraded until the first build is complete.
 
-    An answer is not degraded because a reranker was asked for and none is configured.
+    A missing reranker does not make an answer degraded.
     """
     if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
         return Outcome.DEGRADED
@@ -54,10 +54,10 @@ def outcome(answer: Answer) -> Outcome:
 
 
 class PrometheusTelemetry(Telemetry):
-    """Records metrics in a registry of its own. Every series exists from the start, at 0."""
+    """Record metrics in a separate registry. Every series exists from the start, at 0."""
 
     def __init__(self) -> None:
-        # They would double the number of series; the start of the process is a metric of its own.
+        # They would double the number of series; the start of the process is a separate metric.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         ProcessCollector(namespace=PREFIX, registry=self._registry)
@@ -128,7 +128,7 @@ class PrometheusTelemetry(Telemetry):
 
 
 class _Combined(Collector):
-    """Recorded metrics, and those of the current state."""
+    """Recorded metrics, and metrics of the current state."""
 
     def __init__(self, recorded: Collector, state: Sequence[Metric]) -> None:
         self._recorded = recorded

@@ -1,6 +1,6 @@
-"""The quality of answers: judged queries are asked in the background, and their figures kept as a history in a file.
+"""Evaluate judged queries in the background, and store the history of their metrics in a file.
 
-They are asked once a day, after another index was promoted, and when they changed.
+They are evaluated once a day, after a promotion, and when they change.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 class StoredQuality(msgspec.Struct, frozen=True):
-    """The history as it is stored in the data directory. Times are Unix times."""
+    """The history, as stored in the data directory. Times are Unix times."""
 
     records: tuple[QualityRecord, ...] = ()
     """Oldest first."""
     asked: float = 0.0
-    """When the last evaluation began."""
+    """When the last evaluation started."""
     queries: str = ""
     """The fingerprint of its judged queries."""
     clock_set: float | None = None
@@ -50,7 +50,7 @@ class StoredQuality(msgspec.Struct, frozen=True):
 
 
 class QualityMonitor:
-    """Asks the judged queries of the serving index when they are due, and keeps the last 400 results in a file."""
+    """Evaluate the judged queries of the serving index when they are due, and store the last 400 results in a file."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class QualityMonitor:
         return self._stored.records[::-1]
 
     def refresh(self) -> None:
-        """Ask the judged queries in the background, if that is due."""
+        """Evaluate the judged queries in the background, if due."""
         self._manager.scheduler.run_in(0, _SLOT, self._evaluate_if_due)
 
     def _evaluate_if_due(self) -> None:
@@ -101,7 +101,7 @@ class QualityMonitor:
             self._fail(error)
 
     def _seconds_until_due(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
-        """Return how long not to ask: with the same queries of the same index up to a day, however the clock was set."""
+        """Return the seconds to the next evaluation: up to a day for the same queries and index, even if the clock was set."""
         stored, moment = self._stored, self._clock()
         if self.latest is None or self.latest.generation != generation.name or stored.queries != fingerprint(queries):
             return 0.0
@@ -114,7 +114,7 @@ class QualityMonitor:
         return since + DAY - moment
 
     def _evaluate(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
-        """Ask the judged queries, record what they find, and return the seconds until they are due again."""
+        """Evaluate the judged queries, record the results, and return the seconds until the next evaluation."""
         asked, start, commit = self._clock(), time.perf_counter(), generation.catalog.commit
         try:
             hybrid, semantic = self._gate.measure(generation, queries)
@@ -146,7 +146,7 @@ class QualityMonitor:
         return DAY
 
     def _compare(self, generation: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run]) -> None:
-        """Roll back an index whose figures fell below those of the one that it replaced, in its first evaluations."""
+        """Roll back an index that scores lower than its predecessor in its first evaluations."""
         previous = self._manager.previous.generation
         evaluations = sum(record.generation == generation.name for record in self._stored.records)
         if previous is None or evaluations > _WATCHED_EVALUATIONS:
@@ -172,7 +172,7 @@ class QualityMonitor:
 
 
 def read_quality(path: Path) -> StoredQuality:
-    """Read the stored history; an empty one if there is none or it is corrupt."""
+    """Return the stored history, or an empty one if it is missing or corrupt."""
     stored = read_record(path, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
     try:
         for record in stored.records:

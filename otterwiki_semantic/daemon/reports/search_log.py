@@ -1,4 +1,4 @@
-"""The search log: latency of searches, and queries without a relevant result. Opt-in, in an SQLite file of its own.
+"""The search log: latencies, and queries without a relevant result. Opt-in, in a separate SQLite file.
 
 Recording a search only appends to memory; a thread writes in batches, and a killed process loses the last two seconds. A
 failing file never affects a search: a corrupt one is replaced, other failures are reported in the status.
@@ -42,7 +42,7 @@ _BY_TIME = "CREATE INDEX IF NOT EXISTS searches_by_time ON searches (at)"
 _INSERT = "INSERT INTO searches (at, milliseconds, mode, is_answered, query, query_key) VALUES (?, ?, ?, ?, ?, ?)"
 
 Row = tuple[float, float, str, bool, str | None, str | None]
-"""Unix time, milliseconds, mode, whether it was answered; only if not: the query, and the key that equal queries share."""
+"""Unix time, milliseconds, mode, whether it was answered; only if not: the query, and its key shared by equal queries."""
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def remove_searches(data_dir: Path) -> None:
 
 
 class SearchLog:
-    """The searches of the last 90 days, at most 100,000. No method raises because of the file."""
+    """The searches of the last 90 days, at most 100,000. Methods never raise because of the file."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -71,13 +71,13 @@ class SearchLog:
         self._writer.start()
 
     def close(self) -> None:
-        """Write what is pending, and close the file."""
+        """Write pending searches, and close the file."""
         self._ending.set()
         self._has_some.set()
         self._writer.join(_CLOSE_SECONDS)
 
     def record(self, answers: Sequence[Answer], mode: Mode, at: float, seconds: float) -> None:
-        """Record a request at Unix time `at` that took `seconds`; nothing before the first build is done."""
+        """Record a request at Unix time `at` that took `seconds`; nothing before the first build is complete."""
         for answer in answers:
             if answer.index.commit is None:
                 continue
@@ -87,7 +87,7 @@ class SearchLog:
         self._has_some.set()
 
     def hours(self, until: float) -> tuple[SearchHour, ...]:
-        """Return the hours with searches of the seven days before a time, oldest first."""
+        """Return the hours with searches in the seven days before a time, oldest first."""
         since = (until - _SHOWN_SECONDS) // _HOUR * _HOUR
         statement = (
             "SELECT CAST(at / ? AS INTEGER), milliseconds, is_answered FROM searches WHERE at BETWEEN ? AND ? ORDER BY 1, 2"
@@ -96,8 +96,8 @@ class SearchLog:
         return tuple(_hour(number, list(of_it)) for number, of_it in groupby(rows, key=itemgetter(0)))
 
     def unanswered(self, until: float) -> tuple[UnansweredQuery, ...]:
-        """Return the queries without a relevant result in 90 days, most frequent first; case and whitespace do not count."""
-        statement = (  # SQLite takes the query from the row that has the MAX
+        """Return the queries without a relevant result in 90 days, most frequent first; case and whitespace are ignored."""
+        statement = (  # SQLite takes the query from the row with the MAX
             "SELECT query, COUNT(*) AS times, MAX(at) AS last FROM searches WHERE query IS NOT NULL AND at BETWEEN ? AND ?"
             " GROUP BY query_key ORDER BY times DESC, last DESC LIMIT ?"
         )
@@ -115,7 +115,7 @@ class SearchLog:
     # In the background
 
     def _write(self) -> None:
-        self._use(self._insert_pending)  # report a file that cannot be used before it is needed
+        self._use(self._insert_pending)  # report an unusable file early
         while not self._ending.is_set():
             self._has_some.wait()
             self._ending.wait(_BATCH_SECONDS)
@@ -170,7 +170,7 @@ class SearchLog:
 
 
 def _forget(connection: sqlite3.Connection, at: float) -> None:
-    """Delete searches that are too old at a time, and the oldest beyond the limit, without leaving traces in the file."""
+    """Delete searches that are too old at a time, and the oldest above the limit, without leaving traces in the file."""
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("DELETE FROM searches WHERE at < ?", (at - RETENTION_SECONDS,))
     connection.execute("DELETE FROM searches WHERE id <= (SELECT MAX(id) FROM searches) - ?", (MAX_ROWS,))

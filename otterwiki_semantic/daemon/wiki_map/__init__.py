@@ -1,1 +1,1 @@
-"""The map of the wiki: pages near in meaning stand near each other."""
+"""The map of the wiki: pages related in meaning are close together."""

@@ -1,7 +1,7 @@
-"""Build the map of the wiki when it is due, store it, and position pages that are newer than it.
+"""Build the map of the wiki when it is due, store it, and position newer pages on it.
 
-A map costs up to half a minute of one core, so it is not rebuilt after every save, but after twenty times as long as the last
-one took. New pages are shown at once, between the pages nearest to them.
+A map takes up to half a minute of one core. It is therefore not rebuilt after every save, but after twenty times the duration
+of the last build. New pages appear at once, between the pages nearest to them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.storage import Generation
 
 _DELAY_SECONDS = 1.0
-"""Wait a moment: the index may change again, or its process end."""
+"""Wait briefly: the index may change again, or its process exit."""
 _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
-"""Pause after a map: at least this long, and this many times as long as it took, which is a twentieth of one core at most."""
+"""The pause after a map: at least this long, and this multiple of its duration, which is at most a twentieth of one core."""
 _RETRY_SECONDS = 600.0
 """Pause after a failure."""
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
@@ -50,16 +50,16 @@ log = logging.getLogger(__name__)
 
 
 class StoredMap(Struct, frozen=True):
-    """A map as it is stored in the data directory."""
+    """A map, as stored in the data directory."""
 
     content: str
-    """Fingerprint of the pages and vectors that it shows."""
+    """Fingerprint of its pages and vectors."""
     made: str
     """When it was built, ISO 8601 in UTC."""
     seconds: Annotated[float, Meta(ge=0)]
-    """How long that took."""
+    """The duration of the build."""
     span: Annotated[float, Meta(gt=0)]
-    """What 1 stands for in the projection's own units."""
+    """The length of the unit square's side in the projection's own units."""
     places: dict[str, Place]
     """Positions by path, from 0 to 1 in both directions."""
     clusters: dict[str, str]
@@ -72,7 +72,7 @@ class StoredMap(Struct, frozen=True):
 
 
 class WikiMapBuilder:
-    """Builds and serves the map of one data directory."""
+    """Build and serve the map of one data directory."""
 
     def __init__(self, file: Path, manager: IndexManager) -> None:
         self._file = file
@@ -94,7 +94,7 @@ class WikiMapBuilder:
         self._worker.close()
 
     def refresh(self, seconds: float = 0.0) -> None:
-        """Have a map built in the background after a pause, if the index has changed since the last one and it is due."""
+        """Build a map in the background after a pause, if the index has changed since the last one and it is due."""
         self._manager.scheduler.run_in(seconds, _SLOT, self._build_if_due)
 
     def _build_if_due(self) -> None:
@@ -152,7 +152,7 @@ class WikiMapBuilder:
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
 
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
-        """Return the map with the current pages of a generation; call it within `Catalog.snapshot`."""
+        """Return the map with the current pages of a generation. Call it within `Catalog.snapshot`."""
         made, message = self._map, self._message
         if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
@@ -174,7 +174,7 @@ class WikiMapBuilder:
 
 
 def switched_off(index: Freshness) -> WikiMap:
-    """Return the answer if SEMANTIC_PAGES leaves the map out."""
+    """Return the answer if SEMANTIC_PAGES excludes the map."""
     return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
 
 
@@ -183,13 +183,13 @@ def _state_of(generation: Generation) -> tuple[str, str | None]:
 
 
 def _content(recipe: str | None, blobs: dict[str, str]) -> str:
-    """Return a fingerprint of pages and their vectors: the same texts have the same vectors in one model."""
+    """Return a fingerprint of pages and their vectors: with one model, equal texts have equal vectors."""
     lines = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs.items()))
     return hashlib.sha256(f"{recipe}\n{lines}".encode()).hexdigest()[:16]
 
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
-    """Return the mean vector of each page; zeros if it has none, so that such pages are placed together."""
+    """Return the mean vector of each page, or zeros for a page without one, so that such pages are placed together."""
     known, means = generation.catalog.reader.exact_index().page_means()
     row = {path: number for number, path in enumerate(known)}
     whole = np.vstack((means, np.zeros((1, means.shape[1]), dtype=np.float32)))
@@ -197,7 +197,7 @@ def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
 
 
 def _last_places(last: StoredMap | None, paths: Sequence[str]) -> Places:
-    """Return the positions of pages on the last map, in the projection's units; NaN for pages that it does not have."""
+    """Return the positions of pages on the last map, in the projection's units; NaN for new pages."""
     if last is None:
         return np.full((len(paths), 2), np.nan)
     places = np.array([last.places.get(path, (np.nan, np.nan)) for path in paths], dtype=np.float64).reshape(-1, 2)

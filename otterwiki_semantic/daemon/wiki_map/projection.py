@@ -1,6 +1,6 @@
-"""Project vectors onto a plane and group them: pages near in meaning are near each other, in groups named by their titles.
+"""Project vectors onto a plane and group them: pages related in meaning are close, in groups named by their titles.
 
-Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that its memory goes with it.
+Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that the memory is freed with it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.embedding import Matrix
 
 Places = npt.NDArray[np.float64]
-"""One position per row, in units of t-SNE; a row of NaN stands for no position."""
+"""One position per row, in units of t-SNE; a row of NaN is no position."""
 
 MOST_GROUPS = 8
-"""As many as the map has colours."""
+"""The number of colours of the map."""
 MIDDLE = 0.5
 _PAGES_PER_GROUP = 12
 _COMPONENTS = 50
 _PERPLEXITY = 30.0
 _FRESH_ITERATIONS, _FEWER_ITERATIONS, _MORE_ITERATIONS = 1000, 500, 250
 _MANY = 5_000
-"""From this number of pages on a new map gets fewer iterations, to take half a minute instead of a whole one."""
+"""From this number of pages, a new map gets fewer iterations, to take half a minute instead of a whole one."""
 _CONTINUED_LEARNING_RATE = 0.1
 """Share of the usual learning rate (Belkina et al., 2019) when a map is continued, so that unchanged pages hardly move."""
 _FIRST_SPREAD, _JITTER = 1e-4, 1e-2
 _ENOUGH_KNOWN = 0.5
-"""Share of vectors with a last position from which on the map is continued; below it a new map shows neighbourhoods better."""
+"""The least share of known positions for continuing a map; below it, a new map preserves neighbourhoods better."""
 _EXACT = 3
-"""Up to this number of points their distances in the plane are exact."""
+"""Up to this number of points, distances in the plane are exact."""
 _NEAREST = 3
 _BATCH_ROWS = 1_000
 
@@ -44,10 +44,10 @@ _LEAST_NAME_LETTERS = 3
 
 
 def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Places, list[str | None]]:
-    """Return for each vector its position, and the name of its group of vectors near in meaning.
+    """Return the position of each vector, and the name of its group of similar vectors.
 
-    Rows of `last` are the positions on the last map. Zero vectors, and all of a very small wiki, have no group. Deterministic
-    on one machine; every position is finite. Errors: `ImportError` without scikit-learn.
+    Rows of `last` are the positions on the last map. Zero vectors, and all vectors of a very small wiki, have no group.
+    Deterministic on one machine; every position is finite. Raises `ImportError` without scikit-learn.
     """
     return _places(vectors, last), _groups(vectors, titles)
 
@@ -55,7 +55,7 @@ def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Place
 def _places(vectors: Matrix, last: Places) -> Places:
     """Return positions by t-SNE (van der Maaten & Hinton, 2008; Barnes-Hut: van der Maaten, 2014).
 
-    With enough positions of the last map it is continued, and changes most where the vectors did; a new one starts with
+    With enough positions of the last map, it is continued, and changes most where the vectors did. A new map starts with
     principal components (Kobak & Berens, 2019).
     """
     count = len(vectors)
@@ -140,7 +140,7 @@ def group_names(groups: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _words(title: str) -> Iterator[tuple[str, str]]:
-    """Yield the words of a title that mean something: their stems, and as they are spelled."""
+    """Yield the content words of a title: their stems and their spellings."""
     for part in name_parts(title):
         word = title[part.start : part.end]
         if len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and fold(word) not in function_words(ENGLISH):

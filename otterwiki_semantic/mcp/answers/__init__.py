@@ -1,1 +1,1 @@
-"""Answers of the tools, fitted to a token budget."""
+"""Answers of the tools, within a token budget."""

@@ -1,4 +1,4 @@
-"""What a tool returns: text and structured content of the same answer."""
+"""The result of a tool: the same answer as text and as structured content."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REVISION_DIGITS = 12
 
 
 STRUCTURED: ContextVar[bool] = ContextVar("structured content", default=False)
-"""Whether answers are also given as structured content; in most clients the agent then reads everything twice."""
+"""Whether answers include structured content; with it, the agent reads everything twice in most clients."""
 
 
 class Part(BaseModel):
-    """A part of an answer. Fields that are None are left out."""
+    """A part of an answer. Fields that are None are omitted."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,12 +47,12 @@ class ToolResponse(Part):
         return "\n".join([*self.lines(Markers()), *([f"({self.left_out})"] if self.left_out else [])])
 
     def result(self) -> CallToolResult:
-        """Return the answer as text, and as structured content if that is wanted."""
+        """Return the answer as text, and as structured content if that is enabled."""
         structured = self.model_dump(mode="json", exclude_none=True) if STRUCTURED.get() else None
         return CallToolResult(content=[TextContent(type="text", text=self.text())], structured_content=structured)
 
     def cost(self) -> int:
-        """Return its size in tokens, as text or, if that is wanted, as structured content, whichever is larger."""
+        """Return the size in tokens: that of the text or, if enabled, of the structured content, whichever is larger."""
         structured = count_tokens(self.model_dump_json(exclude_none=True)) if STRUCTURED.get() else 0
         return max(count_tokens(self.text()), structured)
 
@@ -62,7 +62,7 @@ R = TypeVar("R", bound=ToolResponse)
 
 
 def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
-    """Return the largest answer of at most `max_tokens` tokens; `make` makes one of a size from 0 to `largest`.
+    """Return the largest answer of at most `max_tokens` tokens; `make` builds one of a size from 0 to `largest`.
 
     Errors: `BudgetError` if the answer of size 0 is too large.
     """
@@ -78,9 +78,9 @@ def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
 def fit_entries(
     entries: Sequence[E], max_tokens: int, what: str, make: Callable[[list[E], str | None], R], how: str = _HIGHER
 ) -> R:
-    """Return the answer with as many of the first entries as fit; `make` gets these, and the words for how many are left out.
+    """Return the answer with as many of the first entries as fit; `make` receives them and a note on the omitted ones.
 
-    `what` is one entry that is left out, in words. Errors: `BudgetError`.
+    `what` names an omitted entry. Errors: `BudgetError`.
     """
 
     def answer(number: int) -> R:
@@ -102,7 +102,7 @@ def short_url(body: Json) -> str | None:
 
 
 def notice_of(body: Json) -> str | None:
-    """Return why the wiki's answer is incomplete, outdated or to another question; None if it is none of these."""
+    """Return why the wiki's answer is incomplete, outdated or to another question; None if it is not."""
     index: Json = body.get("index", {})
     is_first_build = index.get("commit") is None and index.get("head") is not None
     corrections = (

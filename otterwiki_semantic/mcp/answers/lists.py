@@ -1,4 +1,4 @@
-"""The answers of tools that list pages or commits."""
+"""Answers that list pages or commits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PagesAnswer(ToolResponse):
 
 
 def pages_answer(body: Json, offset: int, max_tokens: int) -> PagesAnswer:
-    """Return the pages that fit into the budget; `offset` is that of the first. Errors: `BudgetError`."""
+    """Return the pages that fit into the budget; `offset` is the position of the first. Errors: `BudgetError`."""
     entries = [_entry(page) for page in body["pages"]]
 
     def answer(number: int) -> PagesAnswer:
@@ -157,7 +157,7 @@ class HistoryAnswer(ToolResponse):
 
 
 def history_answer(body: Json, max_tokens: int) -> HistoryAnswer:
-    """Return the commits that fit into the budget, the latest first. Errors: `BudgetError`."""
+    """Return the commits that fit into the budget, latest first. Errors: `BudgetError`."""
     entries = [
         CommitEntry(
             revision=each["revision"][:REVISION_DIGITS],

@@ -51,7 +51,7 @@ class SectionsAnswer(ToolResponse):
 
 
 def sections_answer(body: Json, max_tokens: int, begins_in: range | None = None) -> SectionsAnswer:
-    """Return the sections that fit into the budget, the outermost first; only those that begin in some lines, if given.
+    """Return the sections that fit into the budget, outermost first; with `begins_in`, only sections that begin in these lines.
 
     Errors: `BudgetError`.
     """
@@ -95,7 +95,7 @@ def _left_out(number: int) -> str | None:
 
 
 _SHARE_OF_SECTIONS = 3
-"""The list of sections of a page that is too long takes at most one part in three of the budget."""
+"""The largest share of the budget for the list of sections of a page that is too long, as a divisor."""
 
 
 class NotePart(Part):
@@ -145,7 +145,7 @@ class NoteAnswer(ToolResponse):
 
 
 def note_answer(body: Json, max_tokens: int, revision: str | None = None) -> NoteAnswer:
-    """Return what fits of a page: links are dropped first, then the end of the text, in favour of a list of sections.
+    """Return the parts of a page that fit: links are dropped first, then the end of the text, in favour of a list of sections.
 
     `revision` is the requested one. Errors: `BudgetError`.
     """
@@ -161,13 +161,13 @@ def note_answer(body: Json, max_tokens: int, revision: str | None = None) -> Not
         return without_links
     choice = _choice(body, parts, max_tokens)
     size = sum(len(part.text) for part in parts)
-    # The whole text would need no list of sections, but does not fit.
+    # With the whole text, no list of sections would be needed, but it does not fit.
     lost = ["its links"] if any(links.values()) else []
     return fit(lambda room: _cut_answer(body, parts, room, choice, revision, lost), max(size - 1, 0), max_tokens)
 
 
 def _choice(body: Json, parts: Sequence[NotePart], max_tokens: int) -> SectionsAnswer | None:
-    """Return the sections of what was requested, if there are several and they fit; None for several parts."""
+    """Return the sections of the request, if there are several and they fit; None for several parts."""
     if len(parts) != 1:
         return None
     first = parts[0].start_line + bool(parts[0].section_path)
@@ -184,7 +184,7 @@ def _cut_answer(
     kept, rest = _within(parts, room)
     how = "ask with a higher max_tokens"
     goes_on = rest and rest[0] != line_range(parts[0].start_line, parts[0].end_line)
-    if goes_on:  # else one line exceeds the budget, and the next request would get the same
+    if goes_on:  # otherwise one line exceeds the budget, and the next request would return the same
         of = f", revision='{revision}'" if revision else ""
         how += f", or read_note(path, lines='{rest[0]}'{of})"
     if choice:
@@ -195,9 +195,9 @@ def _cut_answer(
 
 
 def _within(parts: Sequence[NotePart], room: int) -> tuple[list[NotePart], list[str]]:
-    """Return the first parts with at most `room` characters in total, the last one cut, and the lines left out.
+    """Return the first parts with at most `room` characters in total, the last one cut, and the omitted lines.
 
-    A line that is cut is among those left out.
+    A line that is cut counts as omitted.
     """
     kept: list[NotePart] = []
     rest: list[str] = []

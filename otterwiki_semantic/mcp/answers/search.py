@@ -14,7 +14,7 @@ from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.untrusted_text import Markers, escaped
 
 _MIN_CUT = 160
-"""Minimum length of a passage that is cut: less would not be enough to judge it."""
+"""The least length of a passage that is cut; less would not suffice to judge it."""
 _MAX_FURTHER = 5
 _MAX_TRAIL = 150
 
@@ -105,10 +105,10 @@ class SearchAnswer(ToolResponse):
 
 
 def search_answer(bodies: Sequence[Json], max_tokens: int) -> SearchAnswer:
-    """Return what fits of the answers to one or several questions, each passage once.
+    """Return the parts of the answers to one or several questions that fit, without repeated passages.
 
-    Passages that are not relevant are left out if others are; then contexts, the least relevant passages, and the end of one.
-    Errors: `BudgetError`.
+    Passages that are not relevant are omitted if there are relevant ones; then contexts, the least relevant passages, and the
+    end of one. Errors: `BudgetError`.
     """
     passages = list(_merged(bodies))
     passages = [each for each in passages if each.relevant] or passages
@@ -122,7 +122,7 @@ def search_answer(bodies: Sequence[Json], max_tokens: int) -> SearchAnswer:
 
 
 def _merged(bodies: Sequence[Json]) -> Iterator[Passage]:
-    """Yield the passages for several questions in turn, the best of each first; each passage once."""
+    """Yield the passages for several questions in turn, the best of each first, without repeats."""
     in_turn = [result for rank in zip_longest(*(body["results"] for body in bodies)) for result in rank if result is not None]
     best = {_place(result): result for result in reversed(in_turn)}
     for place in dict.fromkeys(map(_place, in_turn)):
@@ -169,7 +169,7 @@ def _answer(bodies: Sequence[Json], passages: Sequence[Passage], found: Sequence
 
 
 def _further(passages: Sequence[Passage], found: Sequence[Passage]) -> list[Place]:
-    """Return where the passages stand that follow the given ones, each section once."""
+    """Return the locations of the passages after the given ones, without repeated sections."""
     seen = {(each.path, tuple(each.section_path)) for each in passages}
     places: list[Place] = []
     for each in found[len(passages) :]:
@@ -181,7 +181,7 @@ def _further(passages: Sequence[Passage], found: Sequence[Passage]) -> list[Plac
 
 
 def _passage(result: Json) -> Passage:
-    """Return a passage in Markdown, or as plain text if the wiki could not give that."""
+    """Return a passage in Markdown, or as plain text if the wiki has no Markdown for it."""
     prefix = result["snippet"][: result["prefix_length"]]
     updated, similarity = result.get("updated"), result.get("similarity")
     markdown = result.get("markdown")

@@ -36,12 +36,12 @@ from otterwiki_semantic.mcp.oauth.settings import PATH, OAuthSettings
 _METADATA = "/.well-known/oauth-authorization-server"
 _NO_STORE = {"Cache-Control": "no-store"}
 _MAX_REQUEST_BYTES = 1 << 14
-"""Of a body, and of a query: more than the longest addresses take, and little enough to parse in between."""
+"""For a body, and for a query: more than the longest addresses need, and little enough to parse quickly."""
 _AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
 
 
 def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -> Starlette:
-    """Return the application with OAuth around it: its endpoint needs an access token, or the static `token`."""
+    """Return the application with OAuth around it: its endpoint requires an access token, or the static `token`."""
     provider = WikiAuthorization(settings, token)
     urls = AuthSettings.model_validate(
         {"issuer_url": settings.issuer, "resource_server_url": settings.resource, "validate_token_resource": True}
@@ -72,7 +72,7 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
 
 
 def _bounded(route: Route) -> Route:
-    """Return a route that refuses a request which is too long, before anything of it is parsed."""
+    """Return a route that rejects a request that is too long before parsing any of it."""
     limited = RequestBodyLimitMiddleware(route.app, _MAX_REQUEST_BYTES)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,7 +84,7 @@ def _bounded(route: Route) -> Route:
 
 
 def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions, revocation: RevocationOptions) -> list[Route]:
-    """Return the SDK's metadata (RFC 8414), with what it does not say: public clients, and the issuer in answers (RFC 9207)."""
+    """Return the SDK's metadata (RFC 8414), plus what it lacks: public clients, and the issuer in answers (RFC 9207)."""
     metadata = build_metadata(urls.issuer_url, None, registration, revocation)
     metadata.scopes_supported = [SCOPE]
     metadata.token_endpoint_auth_methods_supported = _AUTH_METHODS
@@ -96,7 +96,7 @@ def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions
 
 
 def _revocation_route(provider: WikiAuthorization) -> Route:
-    """Return the route of RFC 7009; the SDK's refuses public clients, because it requires a field that only others have."""
+    """Return the route of RFC 7009; the SDK's rejects public clients, because it requires the client secret."""
     authenticator = ClientAuthenticator(provider)
 
     async def revoke(request: Request) -> Response:

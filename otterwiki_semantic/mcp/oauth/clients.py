@@ -1,4 +1,4 @@
-"""Dynamic client registration without storage: a client's id is what it has registered, signed."""
+"""Dynamic client registration without storage: a client's id is its signed registration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_REDIRECT_URIS = 10
 _MAX_URI_CHARACTERS = 500
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _PRIVATE_SCHEME = re.compile(r"\A[a-z][a-z0-9-]*+(?:\.[a-z0-9-]++)++")
-"""A scheme for private use: a domain name in reverse order (RFC 8252, section 7.1). Browsers' own have no dot."""
+"""A private-use scheme: a domain name in reverse order (RFC 8252, section 7.1). Schemes of browsers have no dot."""
 _NOT_ALLOWED = (
     "is not allowed; a redirect URI begins with https://, with http:// and 127.0.0.1, [::1] or localhost, "
     "or with a scheme such as com.example.app:, and has neither a user nor a fragment"
@@ -32,24 +32,24 @@ _AUTH_METHODS = {"none", "client_secret_post", "client_secret_basic"}
 class _Client(
     Struct, frozen=True, omit_defaults=True, rename={"nonce": "i", "name": "n", "redirect_uris": "r", "auth_method": "a"}
 ):
-    """What a client has registered. Short names: it stands in addresses."""
+    """A client's registration. Names are short because it is part of URLs."""
 
     nonce: str
-    """Random: another client that registers the same is another one."""
+    """Random, so that two clients with equal registrations differ."""
     name: str
     redirect_uris: Annotated[list[Annotated[str, Meta(max_length=_MAX_URI_CHARACTERS)]], Meta(max_length=_MAX_REDIRECT_URIS)]
     auth_method: str = "none"
 
 
 class Clients:
-    """The clients that have registered; nothing is kept of them, so that however many register take no room."""
+    """The registered clients. Nothing is stored, so that any number may register."""
 
     def __init__(self, key: str) -> None:
         self._ids = Signer(key, Purpose.CLIENT)
         self._secrets = Signer(key, Purpose.CLIENT_SECRET)
 
     def register(self, client: OAuthClientInformationFull) -> None:
-        """Give a client its id and secret. Errors: `RegistrationError`."""
+        """Set a client's id and secret. Errors: `RegistrationError`."""
         uris = [str(uri) for uri in client.redirect_uris or ()]
         if len(uris) > _MAX_REDIRECT_URIS or any(len(uri) > _MAX_URI_CHARACTERS for uri in uris):
             raise RegistrationError(
@@ -69,7 +69,7 @@ class Clients:
         client.client_secret = None if method == "none" else self._secret(client.client_id)
 
     def get(self, client_id: str) -> OAuthClientInformationFull | None:
-        """Return a client that has registered; None if its redirect URIs are no longer allowed."""
+        """Return a registered client; None if its redirect URIs are no longer allowed."""
         found = self._ids.read(client_id, _Client) if len(client_id) <= MAX_ID_CHARACTERS else None
         if found is None or not all(map(is_redirect_allowed, found.redirect_uris)):
             return None

@@ -1,4 +1,4 @@
-"""The SDK's authorization server, whose consent, codes and tokens are the wiki's."""
+"""The SDK's authorization server; consent, codes and tokens are the wiki's."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from otterwiki_semantic.mcp.oauth.clients import SCOPE, Clients
 from otterwiki_semantic.mcp.oauth.settings import OAuthSettings
 
 CONSENT_SECONDS = 900
-"""Enough to log in first."""
+"""Long enough to log in first."""
 _MAX_STATE = 1_000
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
-"""Codes and tokens; the wiki is not asked about anything else."""
+"""Codes and tokens; anything else is rejected without asking the wiki."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONNECTION = "connection"
 _WIKI_SECONDS = 15.0
 
 
 def current_connection() -> str | None:
-    """Return the id of the connection that the current request belongs to; None if it has the static token."""
+    """Return the connection id of the current request; None if it has the static token."""
     token = get_access_token()
     return (token.claims or {}).get(_CONNECTION) if token else None
 
 
 class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """What the SDK's handlers ask; see the protocol. It keeps no state, so it survives a restart, and cannot be flooded."""
+    """The provider for the SDK's handlers; see the protocol. Stateless, so that it survives restarts and cannot be flooded."""
 
     def __init__(self, settings: OAuthSettings, token: str | None) -> None:
         self._settings = settings
@@ -64,7 +64,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         self._clients.register(client_info)
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """Return the address of the wiki's page that asks for consent."""
+        """Return the address of the wiki's consent page."""
         if not _CHALLENGE.fullmatch(params.code_challenge):
             raise AuthorizeError("invalid_request", "code_challenge is not one of S256")
         if params.state is not None and len(params.state) > _MAX_STATE:
@@ -119,7 +119,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         return AccessToken(token=token, claims=claims, **self._facts(found)) if found else None
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        """End the connection of a token, if it is its client's."""
+        """End the connection of a token that belongs to its client."""
         if _SECRET.fullmatch(token.token):
             await self._connections.revoke(token.token, token.client_id)
 
@@ -149,21 +149,21 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
 
 
 class _Connections:
-    """The connections that a wiki stores. Errors: `BackendError` if it does not answer."""
+    """The connections stored by a wiki. Methods raise `BackendError` if it does not answer."""
 
     def __init__(self, url: str, key: str) -> None:
         self._client = JsonClient(f"{url}{CONNECTIONS_PATH}/", key, connect_seconds=5)
 
     async def find(self, secret: str, client: str | None = None) -> Grant | None:
-        """Return a code or token, if it is valid now; with an authenticated `client`, only one of that client."""
+        """Return a valid code or token; with an authenticated `client`, only one of that client."""
         return msgspec.convert((await self._ask("lookup", secret, client)).get("grant"), Grant | None)
 
     async def exchange(self, secret: str, client: str) -> Tokens | None:
-        """Return tokens for a code or a refresh token of an authenticated client, which cannot be used again."""
+        """Return tokens for a code or a refresh token of an authenticated client; each can be used once."""
         return msgspec.convert((await self._ask("exchange", secret, client)).get("tokens"), Tokens | None)
 
     async def revoke(self, secret: str, client: str) -> None:
-        """End the connection that a token of an authenticated client belongs to."""
+        """End the connection of a token of an authenticated client."""
         await self._ask("revoke", secret, client)
 
     async def _ask(self, route: str, secret: str, client: str | None) -> dict[str, Any]:

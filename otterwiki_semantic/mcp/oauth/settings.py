@@ -1,4 +1,4 @@
-"""The public addresses that OAuth needs, checked at the start."""
+"""The public addresses for OAuth, checked at start."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PATH = "/mcp"
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """How clients and browsers reach this server and the wiki."""
+    """The addresses of this server and the wiki for clients and browsers."""
 
     issuer: str
     """The public URL, which identifies the authorization server."""
     wiki: str
-    """The wiki as this server reaches it."""
+    """The address of the wiki for this server."""
     browser_wiki: str
-    """The wiki as browsers reach it."""
+    """The address of the wiki for browsers."""
     key: str = field(repr=False)
 
     @property
@@ -31,13 +31,13 @@ class OAuthSettings:
 
     @property
     def host(self) -> str:
-        """The host name of the public URL, in brackets if it is an IPv6 address."""
+        """The host name of the public URL; an IPv6 address is in brackets."""
         name = urlsplit(self.issuer).hostname or ""
         return f"[{name}]" if ":" in name else name
 
 
 def oauth_settings(public_url: str, wiki: str, browser_wiki: str | None, key: str | None) -> OAuthSettings:
-    """Return the settings. Errors: `ConfigError` for an address or a key that would not be safe."""
+    """Return the settings. Raises `ConfigError` for an address or a key that would not be safe."""
     if not key or len(key) < MIN_KEY_CHARACTERS:
         raise ConfigError(
             f"--public-url needs OTTERWIKI_API_KEY, of at least {MIN_KEY_CHARACTERS} characters, here and where the wiki is "

@@ -1,4 +1,4 @@
-"""From a question and the passages found for it to an answer whose sentences name their sources."""
+"""Turn a question and the passages found for it into an answer whose sentences cite their sources."""
 
 from otterwiki_semantic.search.answering.answerer import Answerer as Answerer
 from otterwiki_semantic.search.answering.answerer import CheckedStatement as CheckedStatement

@@ -1,4 +1,4 @@
-"""Answers from sources, sentence by sentence, each checked before anybody reads it."""
+"""Write answers from sources; every sentence is checked before it is shown."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from otterwiki_semantic.search.answering.sources import Source, queries_in
 from otterwiki_semantic.search.answering.statements import Statement, StatementParser
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
-"""Returns how near in meaning each of the texts is to the first."""
+"""Returns the similarity of each text to the first argument."""
 _LONGEST_REWRITES = 2_000
-"""Characters after which a model that rewords a question is told to stop."""
+"""Characters after which a model that rewords a question is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class CheckedStatement:
 
     statement: Statement
     reason: str | None
-    """Why they do not, for people; None if they do."""
+    """Why the sources do not support the statement, for people; None if they do."""
 
 
 class Answerer:
-    """Writes answers with the model of `SEMANTIC_ANSWERS`, if there is one."""
+    """Write answers with the model of `SEMANTIC_ANSWERS`, if one is configured."""
 
     def __init__(self, settings: Settings, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
         self._model = open_chat_model(settings)
@@ -48,11 +48,11 @@ class Answerer:
 
     @property
     def is_extractive(self) -> bool:
-        """Whether no model writes: `extract_answer` finds the sentences."""
+        """Whether answers are quoted with `extract_answer` instead of written by a model."""
         return self._model is None
 
     def fitting(self, sources: Sequence[Source], question: str, history: Sequence[Exchange]) -> list[Source]:
-        """Return the sources that the model can read together."""
+        """Return the sources that fit into the model's window."""
         assert self._model is not None
         window = self._model.window
         return fit_sources(sources, window, tokens_besides_sources(question, history, window))
@@ -60,7 +60,7 @@ class Answerer:
     def rewrites(
         self, question: str, history: Sequence[Exchange], seconds: float, is_cancelled: Callable[[], bool]
     ) -> list[str]:
-        """Return up to three other wordings of a question, if there is a model that knows any. Errors: `ChatModelError`."""
+        """Return up to three rewordings of a question, or none without a model. Errors: `ChatModelError`."""
         if self._model is None:
             return []
         written = ""
@@ -90,16 +90,16 @@ class Answerer:
             if NO_ANSWER in statement.text.upper():
                 return
             if says_nothing_found(statement.text):
-                continue  # of a part of the question
+                continue  # about a part of the question
             yield CheckedStatement(statement, unsupported_reason(statement, sources, language, similarity))
 
     def close(self) -> None:
-        """Release what the model holds, for good."""
+        """Release the model's resources for good."""
         if self._model is not None:
             self._model.close()
 
     def _similarity(self, question: str) -> Similarity | None:
-        """Return what compares a sentence with others; None if a server would have to be asked, or the model fails."""
+        """Return a function that compares sentences, or None if that needs a server or the model fails."""
         if self._embedder.model.asks_server:
             return None
         try:
@@ -115,7 +115,7 @@ class Answerer:
 
 
 def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
-    """Yield the statements that a model writes."""
+    """Yield the statements in a model's output."""
     parser = StatementParser(sources)
     for chunk in chunks:
         yield from parser.feed(chunk)

@@ -1,4 +1,4 @@
-"""The model that writes, and the protocols of its server: Ollama's, OpenAI's and Anthropic's."""
+"""The chat model, and the protocols of its server: Ollama's, OpenAI's and Anthropic's."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ class Delta(NamedTuple):
 
     text: str = ""
     ending: str | None = None
-    """Why the answer ends here, as the server says; empty if it does not say."""
+    """Why the answer ends here, according to the server; empty if it gives no reason."""
     error: str | None = None
-    """What the server says has gone wrong."""
+    """The error that the server reports."""
 
 
 class ChatProtocol(ABC):
-    """One kind of server."""
+    """The protocol of one kind of server."""
 
     url: str
-    """Its address unless the settings have another."""
+    """The default address of the server."""
     path: str
     reserved: tuple[str, ...] = ("model", "messages", "stream", "tools")
-    """Options that are decided by this program."""
+    """Options that users cannot set."""
     whole: tuple[str, ...] = ("stop", "eos", "")
-    """Endings of an answer that is complete."""
+    """Reasons for ending that mean the answer is complete."""
 
     def headers(self, key: str | None) -> dict[str, str] | None:  # noqa: ARG002 - used by one of them
-        """Return headers that take the place of the key as a bearer token."""
+        """Return headers that replace the bearer token."""
         return None
 
     def body(self, model: str, messages: Sequence[Message], window: int, options: Json) -> Json:  # noqa: ARG002
@@ -80,15 +80,15 @@ class ChatProtocol(ABC):
 
     @abstractmethod
     def read(self, event: Json) -> Delta:
-        """Return what an event says. Thoughts are no part of an answer. Errors: `KeyError`, `TypeError`, `AttributeError`."""
+        """Return the content of an event, without the model's thoughts. Errors: `KeyError`, `TypeError`, `AttributeError`."""
 
     @abstractmethod
     def check(self, model: str) -> tuple[str, Json | None]:
-        """Return the path and the body of a request that says whether a server has a model."""
+        """Return the path and the body of a request that checks whether the server has a model."""
 
 
 class Ollama(ChatProtocol):
-    """`POST /api/chat`. Without `num_ctx` Ollama cuts what is longer than its own default, and says nothing of it."""
+    """`POST /api/chat`. Without `num_ctx`, Ollama silently cuts input that is longer than its own default."""
 
     path = "/api/chat"
 
@@ -110,7 +110,7 @@ class Ollama(ChatProtocol):
 
 
 class OpenAI(ChatProtocol):
-    """`POST /chat/completions`, as OpenAI, Mistral, llama.cpp, vLLM, LM Studio and many others have it."""
+    """`POST /chat/completions`, as implemented by OpenAI, Mistral, llama.cpp, vLLM, LM Studio and many more."""
 
     url = "https://api.openai.com/v1"
     path = "/chat/completions"
@@ -119,7 +119,7 @@ class OpenAI(ChatProtocol):
     def read(self, event: Json) -> Delta:
         if error := event.get("error"):
             return Delta(error=str(error.get("message", error) if isinstance(error, dict) else error))
-        if not event["choices"]:  # the last event may only have what was used
+        if not event["choices"]:  # the last event may contain only token counts
             return Delta()
         choice = event["choices"][0]
         part = choice.get("delta") or choice.get("message") or {}
@@ -165,18 +165,19 @@ class Anthropic(ChatProtocol):
 
 
 PROTOCOLS: dict[str, type[ChatProtocol]] = {"ollama": Ollama, "openai": OpenAI, "anthropic": Anthropic}
-"""By the name of the provider in `SEMANTIC_ANSWERS`."""
+"""Protocols by provider name, as in `SEMANTIC_ANSWERS`."""
 
 
 def open_chat_model(settings: Settings) -> ChatModel | None:
-    """Return the configured model; None without one, also for `extractive`. Asks no server."""
+    """Return the configured model, or None without one or for `extractive`. Sends no request."""
     return ChatModel(settings) if settings.has_chat_model else None
 
 
 class ChatModel:
     """A model that continues a conversation.
 
-    Its key is sent to its server only. Errors of the methods: `ChatModelError`, which shows no key and no sent text.
+    The key is sent only to the model's server. Methods raise `ChatModelError`, which shows neither the key nor any text that
+    was sent.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -195,9 +196,9 @@ class ChatModel:
         self._client = JsonClient(self.place, bearer, connect_seconds=_CONNECT_SECONDS, max_bytes=_MAX_BYTES, headers=headers)
 
     def stream(self, messages: Sequence[Message], seconds: float, is_cancelled: Callable[[], bool]) -> Iterator[str]:
-        """Yield the text of an answer as it is written, within `seconds` in all.
+        """Yield the text of an answer as it is written, within `seconds` in total.
 
-        If the caller stops, or `is_cancelled`, the connection is closed, so that the server stops writing.
+        The connection is closed when the caller stops or `is_cancelled` returns true, so that the server stops writing.
         """
         self._check_settings()
         sent = [message.content for message in messages]
@@ -226,7 +227,7 @@ class ChatModel:
                 raise ChatModelError(f"{self.name}: {self.place} answered nothing; try another model")
 
     def check(self, seconds: float) -> str:
-        """Return what the server says about the model; nothing is written."""
+        """Return the server's description of the model, without generating text."""
         self._check_settings()
         path, body = self._protocol.check(self._model)
         try:
@@ -241,12 +242,12 @@ class ChatModel:
         return f"{self.name} at {self.place}, a window of {self.window:,} tokens"
 
     def close(self) -> None:
-        """Release what it holds, for good."""
+        """Release all resources for good."""
         self._client.close()
 
     def _check_settings(self) -> None:
-        """Raise `ChatModelError` for settings with which no request can be sent."""
-        if "@" in self.place:  # not repeated: it may hold a password
+        """Raise `ChatModelError` if the settings cannot produce a valid request."""
+        if "@" in self.place:  # not shown: may contain a password
             raise ChatModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_ANSWERS_KEY instead")
         if self._needs_key and not self._key:
             raise ChatModelError(f"{self.place} wants a key; set SEMANTIC_ANSWERS_KEY")
@@ -254,7 +255,7 @@ class ChatModel:
             raise ChatModelError(f"SEMANTIC_ANSWERS_OPTIONS may not have {', '.join(reserved)}: this program decides it")
 
     def _check_ending(self, ending: str | None, sent: Sequence[str]) -> None:
-        """Raise `ChatModelError` if an answer is cut."""
+        """Raise `ChatModelError` if the answer is incomplete."""
         if ending is None:
             raise ChatModelError(f"{self.name}: {self.place} ended the answer before its end; what came of it is shown")
         if ending not in self._protocol.whole:
@@ -262,7 +263,7 @@ class ChatModel:
             raise ChatModelError(f"{self.name} {_ENDINGS.get(ending, f'ended with {said!r}')}")
 
     def _deltas(self, body: Json, deadline: float, is_cancelled: Callable[[], bool]) -> Iterator[Delta]:
-        """Yield what the server sends; until it has sent something, a failure that may pass is tried again once."""
+        """Yield the server's events. Before the first event, a temporary failure is retried once."""
         has_begun, may_retry = False, True
         while True:
             try:
@@ -288,7 +289,7 @@ class ChatModel:
         raise ProviderError(200, f"it does not speak the protocol of {self.name.partition(':')[0]}")
 
     def _error(self, error: ProviderError, sent: Sequence[str]) -> ChatModelError:
-        """Return what to tell people: what is wrong, and what they can do."""
+        """Return an error message for people: what is wrong, and what to do."""
         said = redact(error.server_message, (self._key,), sent)
         status = f"answers {error.status}" if error.status is not None and error.status != 200 else ""
         reason = ", ".join(filter(None, (status, error.reason, said))) or "cannot be reached"
@@ -309,7 +310,7 @@ def _remedy(error: ProviderError) -> str:
 
 
 def _without_thoughts(texts: Iterator[str]) -> Iterator[str]:
-    """Yield texts without what a reasoning model thinks before it answers, in marks such as ``<think>…</think>``."""
+    """Yield texts without the reasoning that some models put in tags such as ``<think>…</think>``."""
     waiting, closing = "", None
     for text in texts:
         waiting += text
@@ -332,7 +333,7 @@ def _without_thoughts(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _sleep(seconds: float, is_cancelled: Callable[[], bool]) -> None:
-    """Wait, or until somebody cancels."""
+    """Wait until the time is up or the request is cancelled."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not is_cancelled():
         time.sleep(min(left, _POLL_SECONDS))

@@ -1,4 +1,4 @@
-"""Where two pages say the same with different numbers, dates or versions."""
+"""Find pages that state the same fact with different numbers, dates or versions."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.units import Unit, read_units
 
 _MIN_SHARED = 2
-"""Words that the sentences have to share besides the unit."""
+"""Words that two sentences must share, besides the unit of measurement."""
 _MIN_SHARE = 0.85
-"""Share of the words of both sentences that they have in common."""
+"""The share of words that both sentences must have in common."""
 _MAX_CONFLICTS = 20
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0\d|1[0-2])(?!\d)")
 _LABEL = re.compile(r"(?<![.!?:] )\b[A-ZÄÖÜ]\w*+ \d++(?![.:]?\d| ?[%°€$£])")
-"""A number that belongs to the name before it, such as *Figure 2*."""
+"""A number that is part of the preceding name, such as *Figure 2*."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a source, and the figure in it."""
+    """A sentence of a source, with its figure."""
 
     source: int
     """The source's number."""
     title: str
     text: str
     figure: str
-    """As it is written, with its unit."""
+    """As written, with its unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two sentences of different pages that agree but for one figure."""
+    """Two sentences of different pages that differ only in one figure."""
 
     first: Claim
     second: Claim
     newer: int | None
-    """The number of the source whose page was changed last; None if that is not known, or at the same time."""
+    """The number of the source whose page changed last; None if unknown or if both changed at the same time."""
 
     def describe(self) -> str:
-        """Return both, and which page was changed last, as a sentence for people without a full stop."""
+        """Return a sentence for people, without a full stop, that quotes both figures and names the page that changed last."""
         said = ", ".join(f"'{each.title}' says \"{each.figure}\"" for each in (self.first, self.second))
         last = next((each.title for each in (self.first, self.second) if each.source == self.newer), None)
         return f"{said}; '{last}' was changed last" if last is not None else said
 
 
 def find_conflicts(sources: Sequence[Source], language: str = ENGLISH) -> list[Conflict]:
-    """Return the sentences of different pages that say the same but for a number, a date or a version.
+    """Return sentences of different pages that differ only in a number, a date or a version.
 
-    Both have the same words but for a few that stand in the other page's title or headings, the same names, negations and
-    restrictions, and one figure that differs. The first 20 in the order of the sources.
+    Apart from a few words that occur in the other page's title or headings, both have the same words, names, negations and
+    restrictions, and exactly one figure differs. At most 20, in the order of the sources.
     """
     candidates = [(source, list(_candidates(source, language))) for source in sources]
     found: dict[tuple[str, str, str, str], Conflict] = {}
@@ -73,19 +73,19 @@ def find_conflicts(sources: Sequence[Source], language: str = ENGLISH) -> list[C
 
 
 def _is_dated(source: Source) -> bool:
-    """Whether a page tells of a time, as minutes and release notes do, and nothing in it contradicts what holds later."""
+    """Whether a page describes a moment, as minutes and release notes do, so that later facts do not contradict it."""
     return bool(_DATE.search(source.path) or _DATE.search(source.title))
 
 
 def _candidates(source: Source, language: str) -> Iterator[Unit]:
-    """Yield the units with figures that say what they are about."""
+    """Yield the units with figures that name their subject."""
     for unit in read_units(source, language):
         if unit.is_whole and unit.whole.numbers and not unit.clauses[0].leading and not _LABEL.search(unit.text):
             yield unit
 
 
 def _different_figures(one: Unit, other: Unit) -> tuple[str, str] | None:
-    """Return the figures in which two units differ, as they are written, if they differ in nothing else."""
+    """Return the figures in which two units differ, as written, if they differ in nothing else."""
     first_whole, second_whole = one.whole, other.whole
     pairs = [(a, b) for a, b in zip(first_whole.numbers, second_whole.numbers, strict=False) if a.value != b.value]
     has_same = first_whole.names == second_whole.names and first_whole.markers.keys() == second_whole.markers.keys()
@@ -99,7 +99,7 @@ def _different_figures(one: Unit, other: Unit) -> tuple[str, str] | None:
 
 
 def _form(value: str) -> str:
-    """Return what figures have in common of which only one can be right: versions and decimals are alike, dates are."""
+    """Return the form of a figure; only figures of one form contradict each other. Versions and decimals are one form."""
     return re.sub(r"\d+", "0", value.replace(".0", "")) if value.count(".") < 1 else "decimal"
 
 

@@ -1,8 +1,8 @@
-"""Answers without a model that writes: the units of the passages that answer best, as they stand.
+"""Answer without a generative model, by quoting the best units of the passages.
 
-The lead answers by itself: it has the number, time, person or command that the question asks for. Up to three more units add
-something to it. If the best units are not near enough to the question, there is no answer; docs/ask.md says how often that is
-right.
+The lead answers on its own: it has the number, time, person or command that the question asks for. Up to three more units are
+added if they contribute something. If the best units are not near enough to the question, there is no answer; docs/ask.md has
+the accuracy.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from otterwiki_semantic.search.answering.statements import StatementKind
 
 _MAX_MORE = 3
 _MAX_WORDS = 64
-"""Of an answer, which then has up to 60 in the median; a longer lead stands alone."""
+"""Words of an answer, whose median is then at most 60; a longer lead is returned alone."""
 _MAX_ITEMS = 20
-"""Of the list that is an answer."""
+"""Items of a list that is returned as an answer."""
 _FALL = 3.0
-"""How much worse than the lead a further unit may be."""
+"""How far the score of a further unit may be below the lead's."""
 _BREVITY = 0.5
-"""How much less the length of a further unit counts than that of a lead, since there is room for few words."""
+"""The penalty for the log-length of a further unit, which the lead does not have, because few words are left."""
 _PASSAGE_WEIGHT = 0.5
-"""What a point of the passage's score adds to the score of a unit."""
+"""The weight of the passage's score in the score of a unit."""
 _NEAREST = 3
 _LEAST_SIMILARITY = 0.44
-"""The mean of the three most similar units; fitted on judged questions."""
+"""The least mean similarity of the three most similar units; fitted on judged questions."""
 _LEAST_COVERAGE = 0.6
-"""The share of the question's words that the lead has, if nothing is embedded."""
+"""The least share of the question's words in the lead, if nothing is embedded."""
 _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.COMMAND})
-"""Types that a lead has to have. The signs of the others are too uncertain: they only count for a unit."""
+"""Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))++(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
 _UNFINISHED = (":", "：", "?", "？")
-"""Ends of units that answer nothing without what follows."""
+"""Endings of units that need the text after them."""
 
 
 class Extract(NamedTuple):
-    """What answers, of one passage."""
+    """An answer quoted from one passage."""
 
     source: Hit
-    """The passage, named after the section of the unit and with the unit as its `best_sentence`."""
+    """The passage, named after the unit's section, with the unit as its `best_sentence`."""
     texts: tuple[str, ...]
-    """One, or the items of a list."""
+    """A single text, or the items of a list."""
     kind: StatementKind
 
 
 def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
-    """Return the lead and up to three more extracts from the relevant of some results; none if nothing answers.
+    """Return the lead and up to three more extracts from the relevant results, or none if nothing answers.
 
-    The results list their `units`.
+    The results must have `units`.
     """
     ranked = _ranked(hits)
     kind = answer_type(question, languages)
@@ -81,9 +81,9 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
 
 
 def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:
-    """Return what answers a question by itself, of the relevant of some results, which list their `units`.
+    """Return the unit of the relevant results that answers a question on its own, or None for other queries.
 
-    Other queries have no answer.
+    The results must have `units`.
     """
     ranked = _ranked(hits)
     if not ranked or not is_question(question, languages):
@@ -100,18 +100,18 @@ def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
 
 
 def _visible(snippet: str) -> str:
-    """Return a passage with spaces in the place of what is struck out."""
+    """Return a passage with struck-out text replaced by spaces."""
     return _STRUCK_OUT.sub(lambda match: " " * len(match[0]), snippet) if STRUCK in snippet else snippet
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
-    """Return the best unit that can stand alone and has the type of answer that is asked for, unless none is near enough."""
+    """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough."""
     lead = next((each for each in ranked if each.answers(kind, languages)), None)
     return lead if lead is not None and _is_near(lead, ranked) else None
 
 
 def _is_near(lead: _Candidate, candidates: Iterable[_Candidate]) -> bool:
-    """Whether units are near enough to a question to answer it."""
+    """Whether the units are similar enough to the question to answer it."""
     near = [each.unit.similarity for each in candidates if each.unit.similarity is not None]
     return fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
 
@@ -120,7 +120,7 @@ class _Candidate(NamedTuple):
     hit: Hit
     unit: HitUnit
     visible: str
-    """The passage without what is struck out."""
+    """The passage without struck-out text."""
 
     @property
     def score(self) -> float:
@@ -128,17 +128,17 @@ class _Candidate(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it says, as it is read by itself."""
+        """The unit's text, readable on its own."""
         return self._text(self.unit.range)
 
     def answers(self, kind: AnswerType | None, languages: Sequence[str]) -> bool:
-        """Whether it can stand alone, and has the type of answer that a question asks for."""
+        """Whether the unit is complete in itself and has the type of answer that the question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
         return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
 
     def answer(self, kind: AnswerType | None) -> Extract:
-        """Return what answers a question of a type: the unit, or the list that has the steps."""
+        """Return the answer to a question of a type: the unit, or the list with the steps."""
         return self.whole_list() if kind is AnswerType.STEPS and self.unit.items else self.extract()
 
     def extract(self) -> Extract:
@@ -147,11 +147,11 @@ class _Candidate(NamedTuple):
         return Extract(self.hit.at(self.unit), (self.text,), kind)
 
     def whole_list(self) -> Extract:
-        """Return the list that the unit is an item of, or announces."""
+        """Return the list that contains the unit or is announced by it."""
         return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 
     def _text(self, place: tuple[int, int]) -> str:
-        """Return a unit as it is read by itself: a row as "nightly: 14", or with the names of its columns."""
+        """Return a unit that is readable on its own; a table row becomes "nightly: 14" or gets its column names."""
         if self.unit.kind is UnitKind.CODE:
             return self.hit.snippet[slice(*place)]
         text = self.visible[slice(*place)]

@@ -1,8 +1,8 @@
-"""Whether the sources that a statement names say what it says.
+"""Check that the sources cited by a statement support it.
 
-A statement is compared with the nearest unit of its sources: a sentence, an item of a list, a row of a table. Its numbers,
-names and code have to stand there; what negates, restricts, obliges or allows has to be the same; and it has to be about as
-similar as paraphrases are. Tense, irony, and what follows from two sentences are not seen.
+A statement is compared with the nearest unit of its sources: a sentence, a list item or a table row. The unit must have the
+statement's numbers, names and code, and the same negations, restrictions, obligations and permissions, and must be about as
+similar as a paraphrase. Tense, irony and conclusions from two sentences are not checked.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from otterwiki_semantic.search.answering.statements import Statement, StatementK
 from otterwiki_semantic.search.answering.units import Clause, Unit, read_unit, read_units, sentences
 
 MIN_LIKENESS = 1.2
-"""Of a sentence and the nearest unit: the share of its words that stand there, and the similarity of both, together."""
+"""The least sum of the share of a sentence's words in the nearest unit and the similarity of both."""
 MIN_SHARE = 0.6
-"""The share alone, where no model compares them."""
+"""The least share alone, without a model to compare them."""
 MAX_ADDED = 0.25
-"""Share of words that a source has nowhere, from which on one of them has to be about what it stands for."""
+"""The share of words missing from the source above which one of them must resemble the word it replaces."""
 MIN_WORD_SIMILARITY = 0.38
-"""Similarity of such a word with a word of the nearest unit."""
+"""The least similarity of such a word to a word of the nearest unit."""
 NO_SOURCE = "names no source"
 _COMPARED_UNITS = 6
-"""Units that are embedded for each sentence: those that share most words with it."""
+"""Units embedded per sentence: the units that share the most words with it."""
 _FACT_WEIGHT = 2
-"""Words that a number or name is worth when the nearest unit is looked for."""
+"""The weight of a number or name, in words, in the search for the nearest unit."""
 _MIN_ORDERED = 3
-"""Words that two clauses have in common before their order counts."""
+"""Words that two clauses must share before their order counts."""
 _GOVERNING = frozenset({"if", "unless", "unreal", "instead"})
-"""Markers that hold for the clauses beside the one that they begin."""
+"""Markers that also apply to the clauses next to their own."""
 _OF_NUMBERS = frozenset({"about", "least", "most", "above", "below"})
-"""Markers that say something of a number."""
+"""Markers that qualify a number."""
 _ALIKE = (("not", "deny"), ("must", "deny"), ("above", "after"))
-"""Markers that may stand for each other."""
+"""Markers that may replace each other."""
 _ALLOWING = frozenset({"can", "may"})
-"""What *must* contradicts; that it is added to a mere statement, or left out, is the style of a text."""
+"""Markers that *must* contradicts. Adding them to a plain statement, or dropping them, is a matter of style."""
 _MAY_BE_LEFT_OUT = frozenset({"can", "on"})
 _MAY_BE_ADDED = frozenset({"can", "per"})
 _NOTHING_FOUND = re.compile(
@@ -67,16 +67,16 @@ _ANNOUNCES = re.compile(
     r"|(?:probably|apparently|likely|yes|also|in short|in summary),? )++",
     re.IGNORECASE,
 )
-"""What a model says before it says something."""
+"""Phrases with which models introduce a statement."""
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
-"""Return the similarity of a text with each of some others, -1 to 1."""
+"""Returns the similarity of a text to each of several texts, -1 to 1."""
 _Units = Sequence[tuple[int, Unit]]
 """Units with the number of their source."""
 
 
 def says_nothing_found(text: str) -> bool:
-    """Whether a statement only says that the sources do not answer, which needs no source."""
+    """Whether a statement only says that the sources do not answer; it needs no source."""
     bare = text.strip().rstrip(".!。")
     return bool(_NOTHING_FOUND.fullmatch(bare)) and not _GOES_ON.search(bare)
 
@@ -84,9 +84,9 @@ def says_nothing_found(text: str) -> bool:
 def unsupported_reason(
     statement: Statement, sources: Sequence[Source], language: str = ENGLISH, similarity: Similarity | None = None
 ) -> str | None:
-    """Return why the sources that a statement names do not support it, in a few words; None if they do.
+    """Return briefly why the cited sources do not support a statement, or None if they do.
 
-    One that only announces what follows it with a colon, or that says that the sources do not answer, needs none.
+    A statement needs no source if it only announces, with a colon, what follows, or says that the sources do not answer.
     """
     cited = [source for source in sources if source.number in statement.cited]
     if statement.kind is StatementKind.CODE:
@@ -111,7 +111,7 @@ def unsupported_reason(
 
 
 def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | None:
-    """Return why the unit that is nearest to a sentence does not say it."""
+    """Return why the unit nearest to a sentence does not support it."""
     ranked = sorted(units, key=lambda each: -_share(said, each[1]))[:_COMPARED_UNITS]
     if not ranked:
         return NO_SOURCE
@@ -135,7 +135,7 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
 
 
 def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], similarity: Similarity) -> str | None:
-    """Return a word that a source has nowhere, if there are many such, and none is like one that stands in its place."""
+    """Return a word missing from the source, if there are many and none resembles a word that it may replace."""
     known = frozenset[str]().union(*(unit.whole.words | unit.above_words for source, unit in units if source == number))
     added = _without(said, known)
     if len(added) < MAX_ADDED * max(len(said.whole.words), 1) or not instead or not added:
@@ -144,12 +144,12 @@ def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], 
 
 
 def _without(unit: Unit, known: frozenset[str]) -> list[str]:
-    """Return the words of a unit whose stems are not among some."""
+    """Return the words of a unit whose stems are not in `known`."""
     return [word for stem, word in unit.whole.spelled if stem not in known]
 
 
 def _share(said: Unit, unit: Unit) -> float:
-    """Return the share of a sentence's words, numbers and names that a unit has; words above it count half."""
+    """Return the share of a sentence's words, numbers and names in a unit; words of the headings above the unit count half."""
     words, known = said.whole.words, unit.whole.words
     facts = said.whole.facts - words
     found = len(words & known) + len(words & unit.above_words - known) / 2 + _FACT_WEIGHT * len(facts & unit.whole.facts)
@@ -158,7 +158,7 @@ def _share(said: Unit, unit: Unit) -> float:
 
 
 def _other_fact(said: Unit, unit: Unit) -> str | None:
-    """Return what of a sentence's numbers, names and word forms a unit has not, or has with another unit of measurement."""
+    """Return a number, name or word form of a sentence that a unit lacks or has with another unit of measurement."""
     everything = f"{fold(unit.text)} {unit.above}"
     for number in said.whole.numbers:
         measures = {other.unit for other in unit.whole.numbers if other.value == number.value}
@@ -172,12 +172,12 @@ def _other_fact(said: Unit, unit: Unit) -> str | None:
 
 
 def _stands_in(fact: str, text: str) -> bool:
-    """Whether a text has a number or a name as a word of its own."""
+    """Whether a text contains a number or a name as a separate word."""
     return re.search(rf"(?<![\w.,]){re.escape(fact)}(?!\w)", text) is not None
 
 
 def _other_form(said: Unit, unit: Unit) -> str | None:
-    """Return a word of a sentence of whose stem a unit only has another word."""
+    """Return a word of a sentence that occurs in a unit only as another word with the same stem."""
     theirs = {form.partition("+")[0] for form in unit.whole.forms}
     return next(
         (form.replace("+", "") for form in sorted(said.whole.forms - unit.whole.forms) if form.partition("+")[0] in theirs),
@@ -186,7 +186,7 @@ def _other_form(said: Unit, unit: Unit) -> str | None:
 
 
 def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
-    """Return what a sentence leaves out, and what it adds, of what negates, restricts, obliges or allows."""
+    """Return the negations, restrictions, obligations and permissions that a sentence leaves out, and those it adds."""
     own, unit_words = said.whole.markers.keys(), unit.whole.words
     dropped, added = set(unit.required - own), set[str]()
     values = {number.value for number in said.whole.numbers}
@@ -199,7 +199,7 @@ def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
             added.discard(one)
             dropped.discard(other)
     if said.whole.words & unit.above_words - unit_words:
-        added -= {"if", "while"} | unit.above_markers  # a heading says when
+        added -= {"if", "while"} | unit.above_markers  # the heading is the condition
     if "unless" in own:
         added.discard("if")
     for changed, by in ((dropped, own), (added, unit.whole.markers.keys())):
@@ -211,7 +211,7 @@ def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
 
 
 def _markers_of(related: Sequence[Clause], unit: Unit, values: set[str]) -> set[str]:
-    """Return the markers that hold for clauses of a unit: theirs, those above them, and conditions that stand beside them."""
+    """Return the markers that apply to clauses of a unit: their own, those above, and neighbouring conditions."""
     found = set(unit.required)
     for clause in related:
         is_measured = clause is related[0] or any(number.value in values for number in clause.numbers)
@@ -223,7 +223,7 @@ def _markers_of(related: Sequence[Clause], unit: Unit, values: set[str]) -> set[
 
 
 def _related(clause: Clause, unit: Unit) -> list[Clause]:
-    """Return the clauses of a unit that a clause of a sentence speaks of: the nearest first, then those with the rest of it."""
+    """Return the clauses of a unit that a clause of a sentence refers to, nearest first, then those with its other words."""
     left, first, related = clause.facts, set(clause.order[:1]), list[Clause]()
     while left and unit.clauses:
         best = max(unit.clauses, key=lambda each: (len(left & each.facts), not first.isdisjoint(left & each.facts)))
@@ -235,7 +235,7 @@ def _related(clause: Clause, unit: Unit) -> list[Clause]:
 
 
 def _is_rearranged(said: Unit, unit: Unit) -> bool:
-    """Whether a sentence joins words of different clauses or rows, or has subject and object in each other's place."""
+    """Whether a sentence joins words of different clauses or rows, or swaps subject and object."""
     if unit.subject:
         return unit.subject.isdisjoint(said.whole.facts)
     for clause in said.clauses:
@@ -256,7 +256,7 @@ def _comes_later(one: Clause, other: Clause, unit: Unit) -> bool:
 
 
 def _is_turned(clause: Clause, other: Clause) -> bool:
-    """Whether subject and object have changed places, or the verb has become active without that."""
+    """Whether subject and object are swapped, or unchanged although a passive verb became active."""
     ours = [word for word in clause.order if word in other.words]
     theirs = [word for word in other.order if word in clause.words]
     if len(ours) < _MIN_ORDERED:

@@ -1,4 +1,4 @@
-"""What the check of an answer has to know of a language: one table for each, and nothing for the others."""
+"""What the check of answers knows about languages: one table per supported language."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The words of a language by which a sentence says something else than another with the same words."""
+    """The words of a language that change the meaning of a sentence."""
 
     markers: Mapping[str, re.Pattern[str]]
-    """What negates, restricts, obliges or allows, by what it says."""
+    """Patterns of negations, restrictions, obligations and permissions, by meaning."""
     numbers: Mapping[str, str]
-    """Digits by number word, without words that are also articles."""
+    """Digits by number word, without number words that are also articles."""
     joins: re.Pattern[str]
-    """Where a clause begins."""
+    """The beginning of a clause."""
     pronouns: frozenset[str]
-    """Folded words with which a sentence begins that continues the one before it."""
+    """Folded pronouns that begin a sentence which continues the previous one."""
     agent: re.Pattern[str]
-    """Prepositions before who does what is done."""
+    """Prepositions that introduce the agent of a passive verb."""
     dates: re.Pattern[str]
     """Folded names of days and months, without endings."""
     endings: frozenset[str]
-    """Endings of the forms of a word, if others always make another word."""
+    """Inflectional endings, if all other endings form a different word."""
     capitals_name: bool = True
-    """Whether a word with a capital letter within a sentence is a name."""
+    """Whether a capitalised word within a sentence is a name."""
     is_ordered: bool = True
-    """Whether the order of words tells who does what."""
+    """Whether word order determines subject and object."""
 
     @property
     def negation(self) -> re.Pattern[str]:
-        """What says that something is not so."""
+        """The pattern of negations."""
         return self.markers.get("not", _NEVER)
 
     def with_digits(self, text: str) -> str:
-        """Return a text with digits for number words."""
+        """Return a text with number words replaced by digits."""
         return _WORD.sub(lambda match: self.numbers.get(match[0].lower(), match[0]), text) if self.numbers else text
 
 
@@ -212,5 +212,5 @@ _UNKNOWN = Language({}, {}, re.compile(rf"{_STOP}|[、，；：]"), frozenset(),
 
 
 def vocabulary(language: str) -> Language:
-    """Return the table of a language; an empty one if it has none."""
+    """Return the table of a language, or an empty one if there is none."""
     return LANGUAGES.get(language, _UNKNOWN)

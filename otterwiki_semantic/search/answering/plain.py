@@ -1,4 +1,4 @@
-"""Text without Markdown and HTML: what a reader sees of a line, with links as their text and without images."""
+"""Text without Markdown and HTML, as a reader sees it: links as their text, no images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRONG = re.compile(r"\*\*|__(?!\w{1,40}__\w)|~~")
 _EMPHASIS = re.compile(r"(?<![\w*])[*_](?=[^\s*])|(?<=[^\s*])[*_](?![\w*])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = "\ue010"
-"""Stands for code while marks are taken out around it; `clean` lets no such character in."""
+"""Replaces code while markup is removed around it; `clean` removes this character from all input."""
 _KEPT_PART = re.compile(f"({_KEPT}\\d+{_KEPT})")
 _KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
 _UNSEEN_PART = re.compile(
@@ -39,7 +39,7 @@ def clean(text: str) -> str:
 
 
 def visible_markdown(text: str) -> str:
-    """Return Markdown without comments and without what is struck out; items that are not ticked begin with ☐. Code stays."""
+    """Return Markdown without comments and struck-out text; unticked items begin with ☐. Code is unchanged."""
     return _UNTICKED.sub(r"\1☐ ", _UNSEEN_PART.sub(lambda match: match["code"] or "", text))
 
 
@@ -52,7 +52,7 @@ def _cleaned(character: str) -> str:
 
 
 def _is_blank(character: str) -> bool:
-    """Whether a character is a letter or mark without a shape: fillers and variation selectors."""
+    """Whether a character is an invisible letter or mark: a filler or a variation selector."""
     return (
         character in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
         or "\ufe00" <= character <= "\ufe0f"
@@ -63,7 +63,7 @@ def _is_blank(character: str) -> bool:
 def plain_text(markdown: str, kept: re.Pattern[str] = CODE, shown: Callable[[re.Match[str]], str] | None = None) -> str:
     """Return the text of inline Markdown, cleaned, without marks, tags, images and link targets; code is kept verbatim.
 
-    `kept` may match more than `CODE`; `shown` returns what takes the place of that.
+    `kept` may match more than `CODE`; `shown` returns the replacement of a match.
     """
     parts: list[str] = []
 
@@ -81,7 +81,7 @@ def plain_text(markdown: str, kept: re.Pattern[str] = CODE, shown: Callable[[re.
 
 
 def _without_tags(text: str) -> str:
-    """Return text without tags, also without those that are written with character references."""
+    """Return text without tags, including tags written with character references."""
     for _ in range(3):
         stripped = clean(html.unescape(_TAG.sub("", text)).replace("\n", " ")) if "&" in text else _TAG.sub("", text)
         if stripped == text:

@@ -1,4 +1,4 @@
-"""What a model is told: rules, the sources as data, and the question."""
+"""The prompt: rules, the sources as data, and the question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from otterwiki_semantic.search.answering.chat import Message
 from otterwiki_semantic.search.answering.sources import NO_QUERY, Source
 
 NO_ANSWER = "NOT IN THE SOURCES"
-"""What a model writes if the sources do not answer the question."""
+"""What the model writes if the sources do not answer the question."""
 _RULES = f"""\
 You answer questions from the pages of a wiki.
 
@@ -36,11 +36,11 @@ that the question does not ask for.
 Write one query in each line, and nothing else. If you know none, write only: {NO_QUERY}"""
 _MOST_FOR_ANSWER = 1_024
 _MOST_FOR_HISTORY = 0.25
-"""The share of the window that questions and answers before may take."""
+"""The share of the window for earlier questions and answers."""
 _MOST_FOR_NOTES = 1 / 16
-"""The share of the window that notes on disagreements may take."""
+"""The share of the window for notes on disagreements."""
 _LEAST_SOURCE = 200
-"""Characters of a source that is worth reading."""
+"""The least number of characters of a source."""
 _CHARACTERS_PER_TOKEN = 3
 _OVERHEAD = 40
 """Tokens of the lines around a source."""
@@ -49,7 +49,7 @@ _OVERHEAD = 40
 def fit_sources(sources: Sequence[Source], window: int, spent: int = 0) -> list[Source]:
     """Return the sources that fit into a model's window, the first ones whole, numbered from 1.
 
-    `spent` is the number of tokens that rules, question and history take.
+    `spent` is the number of tokens of rules, question and history.
     """
     left = window - spent - min(_MOST_FOR_ANSWER, window // 4) - int(window * _MOST_FOR_NOTES)
     fitting: list[Source] = []
@@ -70,14 +70,14 @@ def fit_sources(sources: Sequence[Source], window: int, spent: int = 0) -> list[
 
 
 def tokens_besides_sources(question: str, history: Sequence[Exchange], window: int) -> int:
-    """Return the tokens that rules, question and what of the history is sent take."""
+    """Return the number of tokens of the rules, the question and the part of the history that is sent."""
     return count_tokens(_RULES) + count_tokens(question) + sum(map(_size, _recent(history, window)))
 
 
 def prompt(
     question: str, sources: Sequence[Source], history: Sequence[Exchange], conflicts: Sequence[str], window: int
 ) -> list[Message]:
-    """Return the messages for a model. The code that marks the sources is new each time, so that no page can hold it."""
+    """Return the messages for a model. A new nonce marks the sources each time, so that no page can contain it."""
     nonce = secrets.token_hex(8)
     passages = [_passage(source, nonce) for source in sources]
     if notes := _fitting("\n".join(f"{each}." for each in conflicts), int(window * _MOST_FOR_NOTES)):
@@ -87,12 +87,12 @@ def prompt(
 
 
 def rewriting_prompt(question: str, history: Sequence[Exchange], window: int) -> list[Message]:
-    """Return the messages that ask a model for other wordings of a question."""
+    """Return the messages that ask a model to reword a question."""
     return [Message("system", _REWRITING), *_conversation(history, window), Message("user", question)]
 
 
 def _conversation(history: Sequence[Exchange], window: int) -> list[Message]:
-    """Return what was said before, as far as it fits."""
+    """Return the end of the history that fits."""
     said = ((Message("user", each.question), Message("assistant", each.answer)) for each in _recent(history, window))
     return [message for exchange in said for message in exchange]
 
@@ -104,12 +104,12 @@ def _passage(source: Source, nonce: str) -> str:
 
 
 def _marked(name: str, title: str, text: str, nonce: str) -> str:
-    """Return data between two lines that hold the code."""
+    """Return data between two lines with the nonce."""
     return f"=== {name} {nonce}: {' '.join(title.split())} ===\n{text}\n=== end of {name} {nonce} ==="
 
 
 def _fitting(text: str, tokens: int) -> str:
-    """Return the first lines of a text that have no more tokens."""
+    """Return the first lines of a text that fit into `tokens`."""
     lines = text.split("\n")
     while lines and count_tokens("\n".join(lines)) > tokens:
         lines.pop()

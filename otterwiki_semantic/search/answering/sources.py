@@ -1,4 +1,4 @@
-"""What to search for to answer a question, and which of the passages found it may rest on."""
+"""What to search for to answer a question, and which passages are the sources of its answer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from otterwiki_semantic.core.records import Answer, Exchange, Hit, cited_title
 from otterwiki_semantic.search.answering.plain import visible_markdown
 
 NO_QUERY = "NONE"
-"""What a model writes if it knows no other wording of a question."""
+"""What a model writes if it cannot reword a question."""
 _SHORT = 3
-"""A question with fewer telling words is understood with the one before."""
+"""A question with fewer content words is read together with the previous one."""
 _MAX_PARTS = 3
 _FOLLOW_UPS = 3
 _REFERS = re.compile(
     r"\b(it|its|they|them|their|this|that|these|those|there|ones?|er|sie|es|das|diese[rsmn]?|dort)\b", re.IGNORECASE
 )
-"""Words that stand for something said before."""
+"""Words that refer to something said before."""
 _LIST_MARK = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.)])\s+")
 _AROUND_QUERY = " \t\"'`*\u201c\u201d\u201e\u00ab\u00bb"
 _LONGEST_QUERY = 300
@@ -28,30 +28,30 @@ _QUESTION_END = re.compile(r"(?<=[?？;；])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that a model is given, and that the sentences of its answer name by number."""
+    """A passage given to the model, whose sentences cite it by number."""
 
     number: int
-    """From 1, as notes are numbered."""
+    """From 1."""
     path: str
     """The page's path in the wiki."""
     title: str
     headings: tuple[str, ...]
-    """Those above the passage, the outermost first."""
+    """The headings above the passage, outermost first."""
     text: str
     """Markdown, whole blocks of the page."""
     updated: str | None = None
-    """When a commit last changed the page, ISO 8601 in UTC."""
+    """When the page's last commit was made, ISO 8601 in UTC."""
 
 
 def search_queries(question: str, history: Sequence[Exchange]) -> list[str]:
-    """Return what to search for: the question, with the one before if it refers to that; then its parts, if it is several."""
+    """Return the queries for a question: itself, with the previous one if it refers to that, then its parts, if several."""
     parts = [part for part in map(str.strip, _QUESTION_END.split(question)) if len(part.split()) >= _SHORT]
     whole = f"{history[-1].question} {question}" if history and _needs_context(question) else question
     return [whole, *(parts[:_MAX_PARTS] if len(parts) > 1 else [])]
 
 
 def queries_in(text: str) -> list[str]:
-    """Return up to three queries that a model has written, one in each line, without bullets and quotation marks."""
+    """Return up to three queries that a model has written, one per line, without bullets and quotation marks."""
     lines = (_LIST_MARK.sub("", line).strip(_AROUND_QUERY) for line in text.splitlines())
     queries = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUERY and line[-1] != ":"]
     has_none = any(line.rstrip(".!").upper() == NO_QUERY for line in queries)
@@ -65,7 +65,7 @@ def _needs_context(question: str) -> bool:
 
 
 def interleaved(answers: Sequence[Answer]) -> list[Hit]:
-    """Return the passages of several answers, each once, the best of each answer first."""
+    """Return the passages of several answers without repeats, the best of each answer first."""
     longest = max(len(each.results) for each in answers)
     ranked = (each.results[rank] for rank in range(longest) for each in answers if rank < len(each.results))
     found: dict[tuple[str, int], Hit] = {}
@@ -75,7 +75,7 @@ def interleaved(answers: Sequence[Answer]) -> list[Hit]:
 
 
 def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
-    """Return the passages whose lines are not all in a better one's."""
+    """Return the passages, without those whose lines are all part of a better one."""
     kept: list[Hit] = []
     for hit in hits:
         start, end = _lines(hit)
@@ -100,6 +100,6 @@ def _source(number: int, hit: Hit) -> Source:
 
 
 def follow_ups(sources: Sequence[Hit], hits: Sequence[Hit]) -> tuple[str, ...]:
-    """Return the names of up to three sections near a question that are no sources."""
+    """Return the names of up to three sections that are related to a question but are not sources."""
     known = {hit.breadcrumb for hit in sources}
     return tuple(dict.fromkeys(hit.breadcrumb for hit in hits if hit.breadcrumb not in known))[:_FOLLOW_UPS]

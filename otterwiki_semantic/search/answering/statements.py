@@ -1,9 +1,8 @@
-"""Divide what a model writes into statements, and read the sources that each names.
+"""Divide a model's output into statements, and read the sources that each cites.
 
-A statement is a sentence of a paragraph, an item of a list, a row of a table, or a block of code. It names only the sources
-whose marks stand in it or right after it: a mark at the end of a paragraph counts for the last sentence, not for those before
-it. Code without a mark of its own has those of the sentence that announces it with a colon. Headings are dropped: what they
-assert would be shown without a source.
+A statement is a sentence of a paragraph, a list item, a table row or a code block. It cites only the sources whose marks are
+in it or directly after it: a mark at the end of a paragraph counts for the last sentence only. Code without a mark of its own
+has the marks of the sentence that announces it with a colon. Headings are dropped, because their claims would have no source.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MAX_CHARACTERS = 40_000
 """Characters of an answer that are read; the rest is dropped."""
 MAX_STATEMENTS = 300
 _MAX_OPEN = 4_000
-"""Characters of a statement: a longer one is divided there."""
+"""Characters after which a long statement is divided."""
 _MAX_NUMBER = 999
 
 _NAME = r"(?:sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|passages?|notes?|n[or]\.)"
@@ -34,7 +33,7 @@ _MARK = re.compile(
 )
 _CODE_OR_MARK = re.compile(f"{CODE.pattern}|{_MARK.pattern}", re.IGNORECASE)
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Around the numbers of a mark in text; `clean` lets no such character in."""
+"""Enclose the numbers of a mark in text; `clean` removes these characters from all input."""
 _READ_MARK = re.compile(rf"(?:(?<!\s)\s++)?{_OPEN}([\d ]*+){_CLOSE}")
 _AFTER_END = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’)\]*_~」』）]*+)((?:\s*+{_OPEN}[\d ]*+{_CLOSE})++)(?=(\S?))")
 _RANGE = re.compile(r"(?<!\d)(\d++)\s*+[-\u2013]\s*+#?(\d++)")
@@ -44,7 +43,7 @@ _ENDS_SENTENCE = re.compile(
     re.IGNORECASE,
 )
 _CONTINUES = frozenset("[【［(（\"'”’)]*_`~」』）.!?…。！？")
-"""What may belong to the sentence before it, or hide what does."""
+"""Characters that may belong to the previous sentence, or hide some that do."""
 
 _FENCE = re.compile(r"\A\s*+(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)$")
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
@@ -53,11 +52,11 @@ _RULE = re.compile(r"\A\s*+(?:(?:[-*_=]\s*+){3,}+|=++\s*+)$")
 _QUOTED = re.compile(r"\A\s*+(?:>\s?)++")
 _DEFINITION = re.compile(r"\s{0,3}\[[^\[\]]+\]:\s")
 _IS_PLAIN = re.compile(r"\A\s*+(?:[^\W\d_]|\d++[^\d.)]|\*\*\S|[\"'“‘«(]\w)")
-"""The beginning of a line that can only be text of a paragraph."""
+"""The beginning of a line that can only belong to a paragraph."""
 
 
 class StatementKind(StrEnum):
-    """What a statement is a part of, which is also how it is shown."""
+    """What a statement is part of; determines how it is shown."""
 
     SENTENCE = "sentence"
     ITEM = "item"
@@ -66,25 +65,25 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The least part of an answer that is checked by itself."""
+    """The smallest part of an answer that is checked separately."""
 
     text: str
     """Without citation marks, Markdown and HTML; code is verbatim, with line breaks."""
     kind: StatementKind
     block: int
-    """From 0. Statements of one paragraph, list, table or code block have the same."""
+    """From 0. Statements of one paragraph, list, table or code block share the number."""
     cited: tuple[int, ...]
-    """Numbers of sources, from 1, each once, in the order named. Numbers that are no source are dropped."""
+    """Numbers of sources, from 1, without repeats, in the order cited. Numbers without a source are dropped."""
 
 
 class CitationMarks:
-    """Reads the marks, such as ``[2]``, by which a text names its sources."""
+    """Read the marks, such as ``[2]``, with which a text cites its sources."""
 
     def __init__(self, sources: int) -> None:
         self._sources = min(sources, _MAX_NUMBER)
 
     def read(self, text: str) -> str:
-        """Return plain text in which marks stand before the end of their sentence, as numbers between private characters."""
+        """Return plain text with the marks before the end of their sentence, as numbers between private characters."""
 
         def shown(match: re.Match[str]) -> str:
             numbers = match["square"] or match["lenticular"] or match["round"]
@@ -99,17 +98,17 @@ class CitationMarks:
         yield from (int(number) for number in re.findall(r"\d+", text))
 
     def cited(self, marked: str) -> tuple[int, ...]:
-        """Return the numbers of the sources that a text from `read` names, without duplicates and in order."""
+        """Return the numbers of the sources that a text from `read` cites, without repeats and in order."""
         numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
         return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._sources))
 
     def strip(self, marked: str) -> tuple[str, tuple[int, ...]]:
-        """Return a text from `read` without its marks, and the numbers of the sources that it names."""
+        """Return a text from `read` without its marks, and the numbers of the sources that it cites."""
         return " ".join(_READ_MARK.sub("", marked).split()), self.cited(marked)
 
 
 class StatementParser:
-    """Reads an answer as it is written. How the text is divided among calls changes nothing of what they return together."""
+    """Parse an answer as it is written. The result does not depend on how the text is divided among calls."""
 
     def __init__(self, sources: int) -> None:
         self._marks = CitationMarks(sources)
@@ -118,14 +117,14 @@ class StatementParser:
         self._block = 0
         self._line = ""
         self._is_within_line = False
-        """Whether the beginning of this line has already become a statement."""
+        """Whether the beginning of this line is already part of a statement."""
         self._open = ""
-        """Text of a paragraph or an item that is no statement yet."""
+        """Text of a paragraph or an item that is not a statement yet."""
         self._kind: StatementKind | None = None
         self._fence = ""
         self._code: list[str] = []
         self._waiting: Statement | None = None
-        """Code whose mark may follow it."""
+        """Code that may still get a mark."""
         self._announced: tuple[int, ...] = ()
         self._table: list[str] | None = None
         self._header: list[str] | None = None
@@ -135,7 +134,7 @@ class StatementParser:
         return self._bounded(statement for character in text for statement in self._push(character))
 
     def finish(self) -> list[Statement]:
-        """Return what is left at the end of the answer."""
+        """Return the remaining statements at the end of the answer."""
         return self._bounded(self._end())
 
     def _bounded(self, statements: Iterable[Statement]) -> list[Statement]:
@@ -163,7 +162,7 @@ class StatementParser:
             yield from self._end_line()
 
     def _is_done_before(self, character: str) -> bool:
-        """Whether the open text is whole sentences, of which a character is no part."""
+        """Whether the open text consists of whole sentences that the character does not continue."""
         if character.isspace() or character.islower() or character in _CONTINUES or not self._is_prose():
             return False
         last = self._line[-1:]
@@ -220,13 +219,13 @@ class StatementParser:
             yield from self._continue(self._kind or StatementKind.SENTENCE, line)
 
     def _continue(self, kind: StatementKind, line: str) -> Iterator[Statement]:
-        """Add a line to the open text."""
+        """Append a line to the open text."""
         self._kind, self._open = kind, f"{self._open}{line} "
         if len(self._open) > _MAX_OPEN:
             yield from self._end_statement()
 
     def _end_row(self, line: str) -> Iterator[Statement]:
-        """Take a line after the first one of a table; a table's head says nothing by itself."""
+        """Handle a line after the first one of a table; the header row is not a statement."""
         header, self._header = self._header, None
         if header is not None and is_table_rule(line):
             self._table = header
@@ -285,13 +284,13 @@ class StatementParser:
         yield from self._release()
 
     def _release(self) -> Iterator[Statement]:
-        """Yield the code that waited for a mark."""
+        """Yield the code that was waiting for a mark."""
         if self._waiting is not None:
             yield self._waiting if self._waiting.cited else replace(self._waiting, cited=self._announced)
             self._waiting, self._announced = None, ()
 
     def _flush(self, text: str) -> Iterator[Statement]:
-        """Yield the statements of open text; marks alone belong to the code before them."""
+        """Yield the statements of open text; marks without text belong to the previous code."""
         kind = self._kind = self._kind or StatementKind.SENTENCE
         marked = self._marks.read(text)
         if self._waiting is not None and not _READ_MARK.sub("", marked).strip(" .") and (cited := self._marks.cited(marked)):

@@ -1,4 +1,4 @@
-"""What statements and sources are compared by: sentences, items and rows with their words, numbers, names and markers."""
+"""The units in which statements and sources are compared: sentences, items and rows with words, numbers, names and markers."""
 
 from __future__ import annotations
 
@@ -36,61 +36,61 @@ _FIRST_CELL = re.compile(r"[^;:]{1,40}: ([^;]{0,200}+); [^;:]{1,40}: ")
 _DIGITS = re.compile(r"\d++")
 _LEADING_ZERO = re.compile(r"^0(?=\d:)")
 _LETTERS = frozenset("cdjlmnst") | {"qu"}
-"""What apostrophes cut off."""
+"""Elided prefixes before apostrophes."""
 _HEADING_STARTS = {False: (0,), True: range(12)}
-"""Where markers of a heading may begin that restrict what stands below it; a negation also after a word, as in *Do not*."""
+"""Where restricting markers of a heading may begin; a negation may also follow a word, as in *Do not*."""
 _TELLING_WHEN = (" when ", " wenn ", " quand ")
-"""Beginnings of headings that are titles, not conditions."""
+"""Words before which a heading is a title, not a condition."""
 _MIN_WORDS = 2
-"""Words and numbers of a clause; a shorter one is a part of the one before it."""
+"""Words and numbers of a clause; a shorter one is merged with the clause before it."""
 _MAX_CLAUSES = 20
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _MAX_UNITS = 2_000
 _KEPT_SOURCES = 64
 _RESTRICTING = frozenset({"not", "only", "if", "unless", "unreal"})
-"""Markers of a heading without which what stands below it says something else."""
+"""Markers of a heading that change the meaning of the text below it."""
 _LONGEST_ABBREVIATION = 3
 """Letters of units whose case counts, such as *mW*."""
 
 
 class Number(NamedTuple):
-    """A number as it is compared."""
+    """A number, normalised for comparison."""
 
     value: str
     unit: str
-    """A sign, an abbreviation as it is written, or a stem; empty if none follows."""
+    """A sign, an abbreviation as written, or a stem; empty without a unit."""
     text: str
-    """As it is written, with its unit."""
+    """As written, with its unit."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A sentence or a part of one."""
+    """A sentence or part of a sentence."""
 
     spelled: tuple[tuple[str, str], ...]
-    """Stems with their words in their order, without words that only join others."""
+    """Stems with their words, in order, without function words."""
     forms: frozenset[str]
-    """Stems with an ending that makes another word of them, such as *author+ity*; those without one as they are."""
+    """Stems with an ending that forms a different word, such as *author+ity*; otherwise plain stems."""
     markers: Mapping[str, str]
-    """What negates, restricts, obliges or allows, with the folded words that say so."""
+    """Negations, restrictions, obligations and permissions, with their folded words."""
     leading: frozenset[str]
-    """Markers that it begins with."""
+    """Markers at the beginning of the clause."""
     numbers: tuple[Number, ...]
     names: frozenset[str]
     """Folded names, dates and code."""
     has_agent: bool
-    """Whether it says by whom something is done."""
+    """Whether a passive verb has an agent."""
     is_ordered: bool
-    """Whether the order of its words tells who does what."""
+    """Whether word order determines subject and object."""
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Stems in their order."""
+        """Stems in order."""
         return tuple(stem for stem, _ in self.spelled)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Stems of all words that tell something."""
+        """Stems of all content words."""
         return frozenset(self.order)
 
     @cached_property
@@ -105,22 +105,22 @@ class Unit:
 
     text: str
     whole: Clause
-    """All of it as one clause."""
+    """The whole unit as one clause."""
     clauses: tuple[Clause, ...]
     above: str = ""
-    """Folded title and headings above it, and what announces it."""
+    """Folded title and headings above the unit, and the text that announces it."""
     above_words: frozenset[str] = frozenset()
     above_markers: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
-    """Those of the markers above it without which it says something else, such as those of *Never do this:*."""
+    """Markers above the unit that change its meaning, such as the negation of *Never do this:*."""
     subject: frozenset[str] = frozenset()
-    """What the first cell of a row says; empty if it is none."""
+    """The content of a row's first cell; empty if the unit is not a row."""
     is_whole: bool = True
-    """Whether it is a sentence of a paragraph that is understood without the one before it."""
+    """Whether the unit is a sentence of a paragraph that can be understood without the previous one."""
 
 
 def read_unit(text: str, language: str) -> Unit:
-    """Return a sentence as it is compared."""
+    """Return a sentence, parsed for comparison."""
     known = vocabulary(language)
     starts = [0, *(match.start() for match in known.joins.finditer(text)), len(text)]
     parts: list[str] = []
@@ -150,7 +150,7 @@ def _joined(clauses: Sequence[Clause]) -> Clause:
 
 @lru_cache(_KEPT_SOURCES)
 def read_units(source: Source, language: str) -> tuple[Unit, ...]:
-    """Return the units of a source, each with what stands above it, and with the sentence that it continues."""
+    """Return the units of a source, each with the text above it and the sentence that it continues."""
     return tuple(islice(_units_of(source, language), _MAX_UNITS))
 
 
@@ -163,7 +163,7 @@ def _units_of(source: Source, language: str) -> Iterator[Unit]:
 
 
 def _restrictions(heading: str, language: str) -> frozenset[str]:
-    """Return the markers of a heading that restrict what stands below it: with which it begins, or *myths* anywhere."""
+    """Return the markers of a heading that restrict the text below it: at its beginning, or *myths* anywhere."""
     folded = f" {fold(heading)}"
     if folded.startswith(_TELLING_WHEN):
         return frozenset()
@@ -173,7 +173,7 @@ def _restrictions(heading: str, language: str) -> frozenset[str]:
 
 
 def _sections(source: Source) -> Iterator[tuple[list[str], str]]:
-    """Yield the parts of a source between headings, with those above them."""
+    """Yield the parts of a source between headings, with the headings above them."""
     inner: list[str] = []
     start = 0
     for match in _HEADING.finditer(source.text):
@@ -186,7 +186,7 @@ def _sections(source: Source) -> Iterator[tuple[list[str], str]]:
 
 
 def _units(statements: Sequence[Statement], template: Unit, language: str) -> Iterator[Unit]:
-    """Yield the units of what stands between two headings."""
+    """Yield the units between two headings."""
     pronouns = vocabulary(language).pronouns
     announced, previous, block = template, "", -1
     for statement in statements:
@@ -256,14 +256,14 @@ def _clause(text: str, language: str, known: Language) -> Clause:
 
 
 def _words(text: str, language: str) -> list[tuple[str, str]]:
-    """Return the stems of words that tell something, each with its word."""
+    """Return the stems of the content words, with the words."""
     common = _common_stems(language)
     found = (pair for word in words(text, language) if not word.is_unigram for pair in zip(word.parts, word.exact, strict=True))
     return [(stem, word) for stem, word in found if not stem[0].isdigit() and stem not in common]
 
 
 def _form(stem: str, word: str, endings: frozenset[str]) -> str:
-    """Return a stem with the ending of its word, unless that only makes a form of the word, or the language has no list."""
+    """Return a stem, plus its word's ending if that forms a different word; without `endings` always the plain stem."""
     common = next(
         (at for at, (one, other) in enumerate(zip(stem, word, strict=False)) if one != other), min(len(stem), len(word))
     )
@@ -273,7 +273,7 @@ def _form(stem: str, word: str, endings: frozenset[str]) -> str:
 
 
 def _count(text: str, language: str) -> int:
-    """Return how many words and numbers of a text tell something."""
+    """Return the number of content words and numbers in a text."""
     return len(_words(text, language)) + len(_DIGITS.findall(text))
 
 

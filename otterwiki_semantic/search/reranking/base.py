@@ -9,28 +9,28 @@ from otterwiki_semantic.core.settings import Settings
 
 
 class Reranker(Protocol):
-    """A reranking model. Errors of its methods: `RerankerError`, whose text says what to do and never shows a key."""
+    """A reranking model. Methods raise `RerankerError`, whose message says what to do and never shows a key."""
 
     name: str
-    """Its provider and model, such as ``cohere:rerank-v3.5``, without anything private."""
+    """Its provider and model, such as ``cohere:rerank-v3.5``; contains nothing private."""
     is_fast: bool
-    """Whether it is used by default; false until that is known."""
+    """Whether it is used by default; false until its speed is known."""
 
     def load(self) -> None:
-        """Make it ready, which may take minutes."""
+        """Load the model, which may take minutes."""
         ...
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
-        """Return one score per text, the higher the better; give up soon after `seconds`. Several threads may call it."""
+        """Return one score per text, higher is better; give up soon after `seconds`. Thread-safe."""
         ...
 
     def close(self) -> None:
-        """Release what it holds, for good."""
+        """Release all resources for good."""
         ...
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """Return the configured reranker, if there is one; asks no server and loads nothing."""
+    """Return the configured reranker, or None. Sends no request and loads nothing."""
     from otterwiki_semantic.search.reranking.cohere import CohereReranker
     from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
 

@@ -1,4 +1,4 @@
-"""Cohere's rerank models, and any other server with the same API (``POST /v2/rerank``)."""
+"""Cohere's rerank models, and other servers with the same API (``POST /v2/rerank``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHER_REMEDY = "see its log or status page"
 
 
 class CohereReranker:
-    """A `Reranker` behind a server. The key is sent to this server only, and never shown."""
+    """A `Reranker` on a server. The key is sent only to this server and never shown."""
 
     is_fast = True
 
@@ -37,7 +37,7 @@ class CohereReranker:
     def load(self) -> None:
         if self._needs_key and not self._key:
             raise RerankerError(f"{_URL} wants a key; set SEMANTIC_RERANKER_KEY or COHERE_API_KEY")
-        if self._key and not (self._key.isascii() and self._key.isprintable()):  # the client's own error would show it
+        if self._key and not (self._key.isascii() and self._key.isprintable()):  # the client's own error would show the key
             raise RerankerError("SEMANTIC_RERANKER_KEY has characters that cannot be sent, such as a line break")
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Cross-encoders of sentence-transformers, run in this process on its processor or its GPU."""
+"""Cross-encoders of sentence-transformers, run in this process on CPU or GPU."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from otterwiki_semantic.core.errors import RerankerError
 
 _BATCH = 8
-"""Texts that are scored before the time is looked at again."""
+"""Texts scored between two checks of the time."""
 _MAX_REASON = 300
 
 log = logging.getLogger(__name__)
 
 
 class CrossEncoderReranker:
-    """A `Reranker` with a model of the hub, which is downloaded by its name, or of a directory.
+    """A `Reranker` with a model from a directory, or from the hub, from which it is downloaded by name.
 
     Scores are the model's single output; text beyond its context window is cut off.
     """
@@ -57,7 +57,7 @@ class CrossEncoderReranker:
         self.is_fast = model.device.type != "cpu"
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
-        """One query is scored at a time, the longest of its texts first."""
+        """Score the longest texts first, one query at a time."""
         deadline = time.monotonic() + seconds
         if not self._scoring.acquire(timeout=seconds):
             raise self._timeout()

@@ -1,7 +1,7 @@
 """The reranking stage: a reranker reads the best candidates of a search.
 
-Neither a snapshot of the catalog nor a search slot is held while it reads, so that a slow reranker delays only those who ask
-for it. Its scores belong to the texts of chunks, so that a sync in between does no harm.
+It holds neither a snapshot of the catalog nor a search slot meanwhile, so that a slow reranker delays only the searches that
+use it. Scores belong to the texts of chunks, so that a sync in between does no harm.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SE
 _TIMEOUT = 2.0
 """Seconds for all questions of one search together."""
 _PAUSE_SECONDS = 30.0
-"""How long the reranker is left alone after a failure."""
+"""How long the reranker is not used after a failure."""
 _CONCURRENCY = 4
 _MAX_CHARACTERS = 4_000
-"""Of each text. A chunk of 150 words has about 1,000, and most rerankers read about 2,000."""
+"""Characters per text. A chunk of 150 words has about 1,000, and most rerankers read about 2,000."""
 
 log = logging.getLogger(__name__)
 
 
 class Question(NamedTuple):
-    """A query, and the texts that are scored for it."""
+    """A query and the texts to score for it."""
 
     query: str
     texts: Sequence[str]
@@ -45,30 +45,30 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """What a reranker made of the candidates of one query."""
+    """The outcome of reranking the candidates of one query."""
 
     scores: RerankScores = field(default_factory=dict)
     """Empty if there was nothing to order, or the reranker failed."""
     failure: str | None = None
-    """Why there are no scores although they were wanted."""
+    """Why the requested scores are missing."""
     reranker: str | None = None
 
     def applied_to(self, answer: Answer) -> Answer:
-        """Return an answer that also says which reranker ordered it, or why none did."""
+        """Return an answer that names the reranker, or the reason why it was not used."""
         degraded = "; ".join(filter(None, (answer.degraded, self.failure))) or None
         return structs.replace(answer, degraded=degraded, reranker=self.reranker if self.scores else None)
 
 
 class RerankStage:
-    """Reranks the searches that want it, if a reranker is configured, and lets no search wait for it longer than two seconds.
+    """Rerank searches on request if a reranker is configured; a search waits at most two seconds.
 
-    The reranker is loaded in the background, and left alone for a while after a failure.
+    The reranker is loaded in the background, and not used for a while after a failure.
     """
 
     def __init__(self, reranker: Reranker | None, telemetry: Telemetry) -> None:
         self.name = reranker.name if reranker else None
         self.error: RerankerError | None = None
-        """Why the reranker could not be used the last time; None if it could, or there is none."""
+        """The reranker's last failure; None if it works, or there is none."""
         self._reranker = reranker
         self._telemetry = telemetry
         self._counted: RerankerError | None = None
@@ -80,22 +80,22 @@ class RerankStage:
 
     @property
     def is_loading(self) -> bool:
-        """Whether the reranker is being loaded."""
+        """Whether the reranker is loading."""
         return self._loading is not None and not self._loading.done()
 
     def start(self) -> None:
-        """Begin to load the reranker, in the background."""
+        """Start loading the reranker in the background."""
         if self._reranker is not None:
             self._loading = self._threads.submit(self._load, self._reranker)
 
     def close(self) -> None:
-        """Stop asking the reranker; requests under way are not waited for."""
+        """Stop using the reranker; does not wait for requests in progress."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._reranker is not None:
             self._reranker.close()
 
     def is_wanted(self, options: SearchOptions) -> bool:
-        """Whether a search is reranked: if it asks for that, or if it leaves the ranking to us and the reranker is fast."""
+        """Whether to rerank a search: on request, or by default if the reranker is fast."""
         if self._reranker is None or options.sort is not Sort.RELEVANCE:
             return False
         if options.rerank is None:
@@ -103,7 +103,7 @@ class RerankStage:
         return options.rerank
 
     def rerank(self, queries: Sequence[str], shortlists: Sequence[Shortlist], options: SearchOptions) -> list[Reranking]:
-        """Return the scores of each query's shortlist, if the search is to be reranked."""
+        """Return the scores of each query's shortlist, if the search is reranked."""
         if not self.is_wanted(options):
             return [Reranking(failure=NONE_CONFIGURED if options.rerank and self._reranker is None else None) for _ in queries]
         rerankable = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
@@ -118,14 +118,14 @@ class RerankStage:
         return found
 
     def _count_failure(self, failures: Sequence[RerankerError], asked: int) -> None:
-        """Count a search that failed; once while the reranker is left alone after that, and not while it is being loaded."""
+        """Count a failed search: once per pause after a failure, and not while the reranker is loading."""
         failure = self.error if len(failures) == asked else failures[0] if failures else None
         if failure is not None and failure is not self._counted:
             self._counted = failure
             self._telemetry.record_failure(Failure.RERANKER)
 
     def scores(self, questions: Sequence[Question]) -> list[list[float] | RerankerError]:
-        """Return for each question one score per text, the higher the better, or why there are none."""
+        """Return for each question one score per text, higher is better, or why there are none."""
         with self._deciding:
             refusal = self._refusal()
         if refusal is not None:
@@ -141,7 +141,7 @@ class RerankStage:
         return found
 
     def _refusal(self) -> RerankerError | None:
-        """Return why the reranker is not asked now; begins to load it if that is why."""
+        """Return why the reranker cannot be used now. Starts loading it if that is the reason."""
         if not self.is_loading:
             if self.error is not None and self._cooldown.is_active:
                 return self.error

@@ -1,4 +1,4 @@
-"""Answers that only the API has: several at once, with chosen fields, and as the plugin otterwiki-semantic-search gave them."""
+"""Answers that only the API has: batches, selected fields, and the format of the plugin otterwiki-semantic-search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Hit
 from otterwiki_semantic.core.serialization import decode, encode
 
 _UNKNOWN_DISTANCE = 2.0
-"""The largest cosine distance: a passage without a known one is never taken for a near one."""
+"""The largest cosine distance, so that a passage of unknown distance never counts as near."""
 
 
 class Answers(Struct, frozen=True):
@@ -74,7 +74,7 @@ class SelectedAnswers(Struct, frozen=True):
 
 
 def with_fields(answer: Raw, fields: tuple[str, ...]) -> Raw:
-    """Return the JSON of an answer with these fields of each result; with all if none is named."""
+    """Return the JSON of an answer with these fields of each result, or all fields if none are named."""
     if not fields:
         return answer
     content = decode(answer, dict[str, Any])
@@ -98,7 +98,7 @@ class CompatAnswer(Answer, frozen=True, kw_only=True):
 
 
 def compatible(answer: Answer) -> CompatAnswer:
-    """Return an answer as clients of the earlier plugin expect it."""
+    """Return an answer in the format of the earlier plugin."""
     return CompatAnswer(**structs.asdict(answer) | {"results": tuple(map(_compatible_hit, answer.results))})
 
 

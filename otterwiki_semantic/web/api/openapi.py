@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, with JSON Schemas of requests and examples. It is public: it says nothing about the wiki."""
+"""The OpenAPI document of the API, with JSON Schemas of requests and examples. Public, without data of the wiki."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARAMETERS: Mapping[str, Any] = MappingProxyType(
         "crop": 30,
     }
 )
-"""Values of parameters of the query string, by name."""
+"""Examples of query string parameters, by name."""
 
 BODIES: Mapping[str, Any] = MappingProxyType(
     {
@@ -51,7 +51,7 @@ BODIES: Mapping[str, Any] = MappingProxyType(
         },
     }
 )
-"""Bodies of searches, by what they ask for."""
+"""Examples of search bodies, by purpose."""
 
 _HIT = Hit(
     path="garden/irrigation",
@@ -100,13 +100,13 @@ _WHOLE: dict[str, Any] = to_builtins(
 _CHOSEN: dict[str, Any] = _WHOLE | {"results": [{name: _WHOLE["results"][0][name] for name in _FIELDS}]}
 
 ANSWER: Mapping[str, Any] = MappingProxyType({"whole": _WHOLE, "chosen fields": _CHOSEN})
-"""Answers to one query, by what they show."""
+"""Examples of answers to one query, by content."""
 ANSWERS: Mapping[str, Any] = MappingProxyType({"several queries": {"answers": [_WHOLE]}, "one query": _WHOLE})
-"""Answers to a POST, by what was sent."""
+"""Examples of answers to a POST, by request."""
 
 
 def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:
-    """Return the parameters of a record for a query string; if any are named, `only` those."""
+    """Return the parameters of a record for a query string, or `only` the named ones."""
     return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
 
 
@@ -124,7 +124,7 @@ def _in_query(each: Parameter) -> Schema:
 
 
 def body_schema(record: type[Request]) -> Schema:
-    """Return the schema of a body with the parameters of a record. Null stands for a missing parameter."""
+    """Return the schema of a body with the parameters of a record. Null equals a missing parameter."""
     parameters = parameters_of(record)
     names = {each.name for each in parameters}
     return {
@@ -137,7 +137,7 @@ def body_schema(record: type[Request]) -> Schema:
 
 
 def _conditions(names: Collection[str]) -> Schema:
-    """Return which parameters go together."""
+    """Return the constraints between parameters."""
     either = _QUERY_OR_QUERIES if "queries" in names else {}
     return {**_SEMANTIC_RATIO_NEEDS_HYBRID, **({"else": either} if either else {})} if "semantic_ratio" in names else {}
 
@@ -200,10 +200,10 @@ _SECURITY: dict[Access, list[dict[str, list[str]]]] = {
     Access.READERS: [{"key": []}, {"session": []}, {}],  # the last: anonymous users, if the wiki is public
     Access.WRITERS: [{"key": []}, {"session": []}],
     Access.ADMINISTRATORS: [{"key": []}, {"session": []}],
-    Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last: programs on the machine of the wiki
+    Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last: programs on the wiki's machine
 }
 _WITH_CSRF = {Access.WRITERS, Access.ADMINISTRATORS}
-"""Who needs the token of the session to change something."""
+"""Callers who need the session's CSRF token for changes."""
 _KEY_ERRORS = {"unauthorized", "wrong_key", "no_key_configured", "forbidden"}
 _PAGE: Schema = {
     "name": "path",
@@ -213,7 +213,7 @@ _PAGE: Schema = {
     "description": "The page's path, with or without `.md`, in any case.",
 }
 _OF_NO_OPERATION = "method_not_allowed"
-"""The error of methods that the document does not have."""
+"""The error for methods that are not in the document."""
 _REQUEST_ID = "0b5a3c6e9d1f4e7a8c2b6d4f1e3a5b7c"
 _EXAMPLE_PATH = "/api/v1/semantic-search"
 _HEADERS: dict[int, dict[str, Schema]] = {

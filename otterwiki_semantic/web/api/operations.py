@@ -1,4 +1,4 @@
-"""Operations of the API: each is defined once, at its view; routes, checks and the OpenAPI document follow from that."""
+"""Operations of the API: each is defined once, at its view; routes, checks and the OpenAPI document follow from it."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ MAX_BODY_BYTES = 1 << 20
 MAX_QUERY_STRING_BYTES = 1 << 16
 """Enough for every parameter at once; larger requests can be sent as a body. Few servers accept more."""
 IGNORED_PARAMETERS = ("_", "csrf_token", "edit", "next", "raw", "revision", "view")
-"""Parameters of a query string that every operation ignores unless it has them: those of the wiki, and what scripts add so
-that no cache answers.
+"""Query string parameters that every operation ignores unless it defines them: the wiki's own, and cache-busting ones of
+scripts.
 """
 View = Callable[..., Any]
 _DEGRADED = b',"degraded":'
-"""In the JSON of an answer that lacks something, and may be whole the next time; quotes in texts are escaped."""
+"""Part of the JSON of an incomplete answer, which may be complete the next time; quotes in texts are escaped."""
 
 
 class Access(Enum):
-    """Who may call an operation."""
+    """The callers of an operation."""
 
     ANYONE = "anyone"
     READERS = "readers"
@@ -60,8 +60,8 @@ class Access(Enum):
 class Operation:
     """An HTTP method of a path; decorates the view that answers it.
 
-    The view receives the path of the page and the record of parameters, if it has them; it returns a record, JSON as bytes, or
-    a response. Its docstring is the operation's summary.
+    The view receives the path of the page and the record of parameters, if it has them; it returns a record, JSON as bytes,
+    or a response. Its docstring is the operation's summary.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH"]
@@ -73,38 +73,38 @@ class Operation:
     alias: str | None = None
     """A second path."""
     variants: tuple[type, ...] = ()
-    """The records that it answers with instead if parameters ask for it."""
+    """The records of alternative answers, chosen by parameters."""
     body: Literal["required", "optional"] | None = None
     """Whether the parameters are sent as a JSON object."""
     in_query: tuple[str, ...] = ()
-    """The parameters of an operation with a body that may stand in the query string instead."""
+    """The parameters of an operation with a body that are also accepted in the query string."""
     example: str = ""
-    """A body, for error messages."""
+    """An example of a body, for error messages."""
     examples: Mapping[str, Any] | None = field(default=None, hash=False)
-    """Examples of its answers, by name."""
+    """Examples of answers, by name."""
     body_examples: Mapping[str, Any] | None = field(default=None, hash=False)
     """Examples of bodies, by name."""
     errors: tuple[str, ...] = ()
-    """Error codes, in addition to those that follow from `access` and its parameters."""
+    """Error codes, in addition to those of `access` and of the parameters."""
     status: int = 200
     is_cacheable: bool = False
-    """Whether its answers are those of the index alone, and clients may keep them until that changes."""
+    """Whether the answer depends on the index alone, so that clients may cache it until the index changes."""
     has_events: bool = False
-    """Whether `stream` makes it answer with Server-Sent Events."""
+    """Whether `stream` requests Server-Sent Events."""
     takes: type[Request] | None = None
-    """The record of its parameters, the type of the view's parameter `asked`."""
+    """The record of parameters: the type of the view's parameter `asked`."""
     name: str = ""
-    """The name of the function in generated clients (OpenAPI's `operationId`), that of the view: a verb first."""
+    """The name of the function in generated clients (OpenAPI's `operationId`), equal to the view's: a verb first."""
     summary: str = ""
 
     @property
     def refuses_other_sites(self) -> bool:
-        """Whether a browser may send it only for pages of the wiki: it takes time, and no token of a session protects it."""
+        """Whether to reject requests from other sites: the operation is slow, and no session token protects it."""
         return self.method == "POST" and self.access is Access.READERS
 
     @property
     def rule(self) -> str:
-        """The path as Flask routes it."""
+        """The path in Flask's syntax."""
         return self.path.replace("{path}", "<page_path:path>")
 
     def __call__(self, view: View) -> View:
@@ -119,14 +119,14 @@ class Operation:
 
 
 OPERATIONS: list[tuple[Operation, View]] = []
-"""All operations, with the views that answer them, in order."""
+"""All operations with their views, in order."""
 
 
 def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response:
     """Answer the current request: check permissions, parse parameters, call the view.
 
-    The view's first call of the index also says which version that has, before it answers. If the client has the answer of this
-    version, there is none but the status 304.
+    The view's first call of the index also requests its version, from before the call. If the client has the answer of this
+    version, the status is 304 without a body.
     """
     _CHECKS[made.access]()
     if made.refuses_other_sites:
@@ -152,14 +152,14 @@ def _response(made: Operation, found: Any) -> Response:
 
 
 def _request_digest() -> str:
-    """Return a digest of what the answer to the current request depends on, besides the index."""
+    """Return a digest of everything that the answer to the current request depends on, besides the index."""
     today = datetime.now(UTC).date()  # `recency` counts the time since a change
     asked = f"{__version__}\n{today}\n{request.script_root}{request.full_path}\n{page_urls()}"
     return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _revalidated(response: Response, tag: str) -> Response:
-    """Return a response that a client may keep, and asks about before it uses it again."""
+    """Return a response that a client may cache but must revalidate before reuse."""
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     response.vary.update(("Authorization", "Cookie"))
@@ -176,9 +176,9 @@ _CHECKS: dict[Access, Callable[[], None]] = {
 
 
 def check_size() -> None:
-    """Limit the body of the current request, whatever length it claims. Errors: `ApiError` for a query string that is too long.
+    """Limit the body of the current request, whatever its stated length. Raises `ApiError` if the query string is too long.
 
-    Reading a body that claims to be larger raises `RequestEntityTooLarge`; a body of unknown length is truncated.
+    Reading a body with a larger stated length raises `RequestEntityTooLarge`; a body of unknown length is truncated.
     """
     request.max_content_length = MAX_BODY_BYTES + 1
     size = len(request.query_string)
@@ -190,11 +190,11 @@ def check_size() -> None:
 def _values(made: Operation) -> dict[str, Any]:
     """Return the parameters of the query string, overridden by those of the body.
 
-    Errors: `ParameterError` for one of the query string that is unknown, or is given more than once; `ApiError`.
+    Raises `ParameterError` for a query string parameter that is unknown or repeated; `ApiError`.
     """
     body = _json_object(made.example) if _has_body(made) else None
     known = _in_query_string(made)
-    given = dict((request.values if body is None else request.args).lists())  # the former has the fields of a form, too
+    given = dict((request.values if body is None else request.args).lists())  # `values` includes the fields of a form
     given = {name: values for name, values in given.items() if name in known or name not in IGNORED_PARAMETERS}
     check_names(given, known, " in the query string" if made.body else "")
     in_query = {name: _value(known[name], values) for name, values in given.items()}
@@ -203,7 +203,7 @@ def _values(made: Operation) -> dict[str, Any]:
 
 @cache
 def _in_query_string(made: Operation) -> Mapping[str, Parameter]:
-    """Return the parameters that may stand in the query string, by name."""
+    """Return the parameters accepted in the query string, by name."""
     known = {each.name: each for each in (parameters_of(made.takes) if made.takes else ())}
     return known if made.body is None else {name: known[name] for name in made.in_query}
 
@@ -224,7 +224,7 @@ def _has_body(made: Operation) -> bool:
 def _json_object(example: str) -> dict[str, Any]:
     """Return the body of the current request, a JSON object of any content type.
 
-    Errors: `ApiError`, with an example.
+    Raises `ApiError`, with an example.
     """
     try:
         is_too_large = len(request.get_data()) > MAX_BODY_BYTES

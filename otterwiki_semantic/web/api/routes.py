@@ -40,7 +40,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 """All standard methods; others get the wiki's own error page."""
 _ENDPOINT = str.maketrans("/-.", "___")
 _SHARED = "/pages"
-"""Another plugin may serve other methods at this path, so they are not rejected here."""
+"""Another plugin may serve other methods at this path, so that they are not rejected here."""
 _UP = """\
 # HELP otterwiki_semantic_up Whether the index answers.
 # TYPE otterwiki_semantic_up gauge
@@ -62,7 +62,7 @@ handle_errors(api)
 
 @api.after_request
 def _complete(response: Response) -> Response:
-    """Forbid caches to store an answer without a tag, and browsers to guess its type; name the request."""
+    """Forbid caches to store an answer without a tag, and browsers to guess its type; add the request id."""
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers[REQUEST_ID_HEADER] = request_id()
@@ -70,7 +70,7 @@ def _complete(response: Response) -> Response:
 
 
 def _dispatch(views: dict[str, tuple[Operation, View]]) -> Callable[..., Response]:
-    """Return the view of a path, which rejects methods without one; the wiki's catch-all would answer them with a page."""
+    """Return the view of a path, which rejects undefined methods; the wiki's catch-all would answer them with a page."""
 
     def dispatch(**values: str) -> Response:
         if request.method == "OPTIONS":
@@ -90,7 +90,7 @@ def _context() -> records.SearchContext:
 
 
 def _ask_version() -> None:
-    """Ask for the version of the index before git is read; without an answer the view does without."""
+    """Request the index's version before git is read; if that fails, the view continues without it."""
     with suppress(SemanticError):
         extension().index.version()
 
@@ -134,7 +134,7 @@ def search_many(asked: records.BatchRequest) -> bytes:
 
 
 def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
-    """Return the JSON of the answer to each search; those with the same options are made together."""
+    """Return the JSON of the answer to each search; searches with the same options are run together."""
     alike: dict[records.SearchOptions, list[int]] = {}
     for position, each in enumerate(searches):
         alike.setdefault(each.options, []).append(position)

@@ -75,7 +75,7 @@ def page() -> ResponseReturnValue:
 @pages.route("/reindex", methods=["GET", "POST"])
 @guarded("ADMIN")
 def reindex() -> ResponseReturnValue:
-    """Start a rebuild, or return to the earlier index; a GET, which comes from the login page, redirects to the form."""
+    """Start a rebuild, or a rollback; a GET, which comes from the login page, redirects to the form."""
     if request.method == "POST":
         try:
             flash(_reindex(), "alert-success")
@@ -125,7 +125,7 @@ def _work() -> dict[str, Any]:
 
 
 def latency_chart(hours: Sequence[SearchHour]) -> dict[str, Any] | None:
-    """Return the values of the charts of searches per hour; None if there were none.
+    """Return the values of the charts of searches per hour, or None without searches.
 
     `bars` are the hours with searches, each with its distance from the first one in hours; `end` is the right end of the time
     axis in seconds since 1970, `top_ms` and `top_unanswered` are the upper ends of the scales.

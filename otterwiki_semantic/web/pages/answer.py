@@ -1,4 +1,4 @@
-"""The answer above the results of the search page: whole, or as far as it is written."""
+"""The answer above the results of the search page, complete or partly written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>]")
-"""What has a meaning within a line of Markdown."""
+"""Characters with a meaning within a line of Markdown."""
 
 
 class Note(NamedTuple):
@@ -32,11 +32,11 @@ class Note(NamedTuple):
     """From 1."""
     name: str
     url: str | None
-    """The passage in the wiki; None if it cannot show the page."""
+    """The URL of the passage; None if the wiki cannot show the page."""
 
 
 class Sentence(NamedTuple):
-    """A sentence, the notes behind it, and why its sources do not support it, if they do not."""
+    """A sentence with its notes, and why its sources do not support it, if they do not."""
 
     text: str
     notes: tuple[Note, ...]
@@ -55,8 +55,8 @@ class Block(NamedTuple):
 def answer() -> ResponseReturnValue:
     """Return the search page with an answer; for its script (`part`) the answer alone, as far as it is written.
 
-    No request of the script waits for a model: it gets an id, and fetches what there is of the answer (`writing`) until the
-    id is null. An answer whose reader has `left` is not written any further.
+    No request of the script waits for a model: it gets an id, and polls for the answer so far (`writing`) until the id is
+    null. When the reader has `left`, the answer is cancelled.
     """
     index = extension().index
     if "writing" in request.args:
@@ -68,7 +68,7 @@ def answer() -> ResponseReturnValue:
     try:
         asked = _question()
     except SemanticError:
-        return search()  # which says the same
+        return search()  # shows the same error
     if "part" in request.args:
         try:
             return _written(index.ask(asked, page_urls()).id)
@@ -83,14 +83,14 @@ def answer() -> ResponseReturnValue:
 
 
 def _question() -> AskRequest:
-    """Return the question of the search in the current URL, and who asks it. Errors: `ParameterError`."""
+    """Return the question of the search in the current URL, with its asker. Errors: `ParameterError`."""
     filters = {name: request.args.getlist(name) if name == "tag" else request.args.get(name) for name in FILTERS}
     given = {"question": request.args.get("q"), **{name: value or None for name, value in filters.items()}}
     return structs.replace(parse_parameters(AskRequest, given), asker=session_asker())
 
 
 def _written(id_: str) -> ResponseReturnValue:
-    """Return what there is of an answer; its id is null when it is whole. If the index has lost it, only the `message`."""
+    """Return the answer so far; its id is null when it is complete. If the index has lost it, return only the `message`."""
     try:
         found = extension().index.ask_progress(id_, None)
     except SemanticError as error:
@@ -99,7 +99,7 @@ def _written(id_: str) -> ResponseReturnValue:
 
 
 def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_writing: bool = False) -> str:
-    """Return what there is of an answer as a part of the search page, with why there is no more."""
+    """Return the answer so far as a part of the search page, with the reason if it is incomplete."""
     if found is None:
         return render_part("answer.html", message=message, is_writing=is_writing)
     doubts = {each.text: each.reason for each in found.unsupported}
@@ -121,7 +121,7 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
 
 
 def _note(number: int, hit: Hit, sentence: str = "") -> Note:
-    """Return the note for a source; its link leads to the sentence if that stands there word for word, else to the passage."""
+    """Return the note for a source; its link leads to the sentence if the page has it verbatim, otherwise to the passage."""
     start = hit.snippet.find(sentence) if sentence and hit.best_sentence is None else -1
     linked = hit if start < 0 else structs.replace(hit, best_sentence=(start, start + len(sentence)))
     title = cited_title(hit.title, hit.kind, hit.page_number)
@@ -154,7 +154,7 @@ def _markdown(blocks: list[Block], notes: list[Note]) -> str:
 
 
 def _link(note: Note) -> str:
-    """Return a source as a link in Markdown, whatever its page is called; only its name if the wiki cannot show it."""
+    """Return a source as a Markdown link, with any page name escaped; only its name if the wiki cannot show it."""
     name = _SPECIAL.sub(r"\\\g<0>", note.name)
     if not note.url:
         return name

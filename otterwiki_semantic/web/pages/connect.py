@@ -1,4 +1,4 @@
-"""The page on which a person lets a program read the wiki, and what the MCP server asks about connected programs."""
+"""The page on which people connect programs, and the calls of the MCP server about connected programs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wik
 
 
 pages = Blueprint("semantic_connect", __name__, url_prefix=CONSENT_PATH)
-"""The page of a person; the wiki's CSRF protection applies to it."""
+"""The page for people; the wiki's CSRF protection applies to it."""
 connections_api = Blueprint("semantic_connections", __name__, url_prefix=CONNECTIONS_PATH)
-"""What only the MCP server asks, with the API key; exempt from the wiki's CSRF protection."""
+"""The calls of the MCP server, with the API key; exempt from the wiki's CSRF protection."""
 pages.after_request(keep_private)
 connections_api.after_request(keep_private)
 handle_errors(connections_api)
@@ -37,7 +37,7 @@ handle_errors(connections_api)
 
 @pages.after_request
 def _keep_unframed(response: Response) -> Response:
-    """Forbid other sites to show the page, where they could lay something over its buttons."""
+    """Forbid other sites to embed the page, where they could cover its buttons."""
     response.headers.update(_HEADERS)
     return response
 
@@ -48,12 +48,12 @@ def _refused(error: ApiError) -> ResponseReturnValue:
 
 
 def _refusal(message: str, status: int = 400) -> ResponseReturnValue:
-    """Return the page that says why a program cannot be connected."""
+    """Return a page that says why a program cannot be connected."""
     return render_page("connect.html", title="Connect a program", message=message), status
 
 
 def end_connection(connection: str) -> None:
-    """End a connection, and say so on the next page."""
+    """End a connection, and report it on the next page."""
     try:
         if extension().connections.remove(connection):
             flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
@@ -63,7 +63,7 @@ def end_connection(connection: str) -> None:
 
 @pages.app_template_global("semantic_redirect_host")
 def redirect_host(uri: str) -> str:
-    """Return who receives the code at a redirect URI, in words."""
+    """Return the receiver of the code at a redirect URI, in words."""
     parts = urlsplit(uri)
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"}:
@@ -94,7 +94,7 @@ def connect() -> ResponseReturnValue:
 @pages.post("")
 @guarded("READ")
 def decide() -> ResponseReturnValue:
-    """Send the browser back to the program, with a code or with the refusal."""
+    """Redirect to the program, with a code or with the refusal."""
     require_same_site()
     account = account_fingerprint(current_user) if current_user.is_authenticated else None
     asked = _consent_request(request.form.get("request", ""))
@@ -122,26 +122,26 @@ def disconnect() -> ResponseReturnValue:
 
 
 def _can_write() -> bool:
-    """Whether the account can let a program write."""
+    """Whether the account may allow a program to write."""
     return extension().settings.allow_write and has_permission("WRITE")
 
 
 def _consent_request(signed: str) -> ConsentRequest | None:
-    """Return the request that the MCP server has signed; None if it is not valid, or no longer."""
+    """Return the request signed by the MCP server; None if it is invalid or has expired."""
     key = extension().settings.api_key
     asked = Signer(key, Purpose.CONSENT).read(signed, ConsentRequest) if key else None
     return asked if asked and asked.expires > time.time() else None
 
 
 def _back(asked: ConsentRequest, **answer: str) -> ResponseReturnValue:
-    """Redirect to the program, with the issuer that answers (RFC 9207)."""
+    """Redirect to the program, with the issuer of the answer (RFC 9207)."""
     state = {} if asked.state is None else {"state": asked.state}
     separator = "&" if urlsplit(asked.redirect_uri).query else "?"
     return redirect(f"{asked.redirect_uri}{separator}{urlencode(answer | state | {'iss': asked.issuer})}", 303)
 
 
 def _secret() -> SecretRequest:
-    """Return what the MCP server asks about. Errors: `ApiError` for anyone else."""
+    """Return the MCP server's request. Raises `ApiError` for any other caller."""
     require_key()
     request.max_content_length = 1 << 14
     try:
@@ -152,7 +152,7 @@ def _secret() -> SecretRequest:
 
 @connections_api.post("/lookup")
 def lookup() -> Response:
-    """Return what a code or token is for; null if it is not valid."""
+    """Return the purpose of a code or token; null if it is not valid."""
     return json_response({"grant": _valid(_secret())})
 
 
@@ -165,7 +165,7 @@ def exchange() -> Response:
 
 @connections_api.post("/revoke")
 def revoke() -> Response:
-    """End the connection of a token, unless it is of another client."""
+    """End the connection of a token, unless it belongs to another client."""
     asked, store = _secret(), extension().connections
     found = store.find(asked.secret)
     is_its = found is not None and asked.client in {None, found[1].client_id}
@@ -173,7 +173,7 @@ def revoke() -> Response:
 
 
 def _valid(asked: SecretRequest) -> Grant | None:
-    """Return a code or token whose account may read; the connection of an account that is gone ends."""
+    """Return a code or token whose account may read; the connection of a deleted account is ended."""
     store = extension().connections
     found = store.find(asked.secret, asked.client)
     if found is None:

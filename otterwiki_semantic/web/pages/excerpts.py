@@ -12,7 +12,7 @@ from urllib.parse import quote
 from otterwiki_semantic.content import excerpt_window
 
 _DOT = " · "
-"""What separates headings, paragraphs and rows."""
+"""Separates headings, paragraphs and rows."""
 _MAX_CHARACTERS = 360
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
 _CELL = " | "
@@ -24,7 +24,7 @@ class Span:
 
     text: str
     is_match: bool = False
-    """Whether it has words of the query."""
+    """Whether it contains words of the query."""
     is_near: bool = False
     """Whether it is the sentence nearest in meaning, in a passage without words of the query."""
 
@@ -36,7 +36,7 @@ class Line:
     kind: Literal["text", "item", "code"]
     spans: tuple[Span, ...]
     marker: str = ""
-    """What stands beside a list item: `•`, or its number."""
+    """The marker of a list item: `•`, or its number."""
 
 
 def excerpt(
@@ -45,7 +45,7 @@ def excerpt(
     """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
     `highlights` and `best_sentence` are offsets in `text`, the highlights in order. The best sentence is marked if no word
-    matches, not even one of the headings before `start`.
+    matches, including those of the headings before `start`.
     """
     return tuple(_lines(_spans(text, start, highlights, best_sentence)))
 
@@ -137,7 +137,7 @@ _BREAK = re.compile(r"\n| \| ")
 def text_fragment(
     text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
 ) -> str:
-    """Return the text directive (``:~:text=``) for the fragment of a URL; empty for a passage without words.
+    """Return the text directive (``:~:text=``) for a URL fragment; empty for a passage without words.
 
     It marks the best sentence, item or row, or else a phrase around the first of the `highlights` after `start`, or the first
     phrase there; all are offsets in `text`.
@@ -159,7 +159,7 @@ def text_fragment(
 
 
 def _whole(unit: str) -> str:
-    """Return the directive that marks a whole sentence, item or row, which it names by its ends if it is long."""
+    """Return the directive that marks a whole sentence, item or row; a long one is given by its beginning and end."""
     cells = [cell.strip() for cell in _MARKER.sub("", unit, count=1).split(_CELL) if cell.strip()]
     if len(cells) > 1:
         return f":~:text={_encoded(cells[0])},{_encoded(cells[-1])}"
@@ -177,5 +177,5 @@ def _blocks(text: str, start: int) -> list[tuple[int, int]]:
 
 
 def _encoded(phrase: str) -> str:
-    """Encode a phrase for a text directive, where hyphens have a meaning."""
+    """Encode a phrase for a text directive, in which hyphens have a meaning."""
     return quote(" ".join(phrase.split()), safe="").replace("-", "%2D")

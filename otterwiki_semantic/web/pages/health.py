@@ -1,4 +1,4 @@
-"""The page on the wiki's health: the findings by kind, buttons that dismiss them, and the change that links a mention."""
+"""The health page: findings by kind, buttons to dismiss them, and the edit that links a mention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pa
 
 _FEW, _ALL = 10, 500
 _ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
-"""Kinds of findings, the most important first."""
+"""Kinds of findings, most important first."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
 pages.after_request(keep_private)
@@ -28,7 +28,7 @@ pages.after_request(keep_private)
 @pages.get("")
 @guarded("READ", feature="health")
 def health() -> ResponseReturnValue:
-    """Return the report."""
+    """Return the health page."""
     values = {
         "kind": request.args.get("kind", ""),
         "shows_dismissed": request.args.get("dismissed", ""),
@@ -52,7 +52,7 @@ def health() -> ResponseReturnValue:
 @pages.get("/link")
 @guarded("WRITE", feature="health")
 def link() -> ResponseReturnValue:
-    """Return the change that links the first mention of a page on another one, with the wiki's own form that saves it."""
+    """Return the edit that links a page's first mention of another page, in the wiki's own form for saving."""
     values: dict[str, Any] = {"path": request.args.get("page", "")}
     status = 200
     try:

@@ -1,4 +1,4 @@
-"""What the plugin's pages share: their blueprint, the wiki's layout, access control, URLs, status codes."""
+"""Shared by the plugin's pages: their blueprint, the wiki's layout, access control, URLs, status codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
 """Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
 _ASSET_SECONDS = 300
-"""How long browsers may cache a script: as long as the wiki's joined stylesheet."""
+"""How long browsers may cache a script: as long as the wiki's merged stylesheet."""
 
 
 class _Pages(Blueprint):
@@ -34,7 +34,7 @@ class _Pages(Blueprint):
         return _ASSET_SECONDS
 
     def send_static_file(self, filename: str) -> Response:
-        """Return a script as it is served, or another file as it is."""
+        """Return a script in its minified form, or another file unchanged."""
         if (text := script(filename)) is None:
             return super().send_static_file(filename)
         response = Response(text, mimetype="text/javascript")
@@ -84,7 +84,7 @@ def _can_make_maps() -> bool:
 
 
 def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], View]:
-    """Restrict a view to users with a permission, and wikis with a `feature`; others get what the wiki's own pages answer."""
+    """Restrict a view to users with a permission, and wikis with a `feature`; otherwise respond as the wiki's own pages do."""
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -101,7 +101,7 @@ def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], 
 
 
 def to_login() -> ResponseReturnValue:
-    """Redirect to the login, and from there back."""
+    """Redirect to the login, and back afterwards."""
     return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
 
 
@@ -111,7 +111,7 @@ def render_page(template: str, **values: Any) -> str:
 
 
 def render_part(template: str, **values: Any) -> str:
-    """Render a part of a page, which its script loads."""
+    """Render a part of a page for its script."""
     return render_template(f"semantic_search/{template}", **values)
 
 
@@ -131,7 +131,7 @@ def page_urls() -> PageUrls:
 
 
 def linked_pages() -> tuple[str, ...]:
-    """Return the paths of the pages that the wiki itself links to: its home page, and those of its menu."""
+    """Return the paths of pages linked by the wiki itself: its home page, and its menu."""
     prefix = url_for("view", path="x").removesuffix("x")
     links = (str(each.get("link", "")) for each in _menu())
     in_menu = (unquote(link.removeprefix(prefix).partition("#")[0]) for link in links if link.startswith(prefix))
@@ -151,7 +151,7 @@ def status_of(error: SemanticError) -> int:
 
 @pages.app_template_global("semantic_new_page")
 def new_page(name: str, *, is_path: bool) -> str:
-    """Return the URL of the editor of a page that does not exist: one at a path, or one about a question."""
+    """Return the URL of the editor for a new page: at a path, or about a question."""
     if not is_path:
         name = " ".join(_NOT_IN_NAMES.sub(" ", name).split())[:_LONGEST_NAME].strip(" .") or "New page"
     return url_for("edit", path=name)

@@ -1,4 +1,4 @@
-"""The wiki as a search engine of the browser: its description, and suggestions while somebody types in the address bar.
+"""The wiki as a search engine of the browser: its description, and suggestions for the address bar.
 
 Format: https://github.com/dewitt/opensearch, with its suggestions extension.
 """
@@ -23,7 +23,7 @@ _MAX_NAME = 16
 @pages.get("/opensearch.xml")
 @guarded("READ")
 def opensearch() -> ResponseReturnValue:
-    """Return the description that a browser reads."""
+    """Return the OpenSearch description."""
     name = str(current_app.config.get("SITE_NAME") or "Wiki")
     content = render_part("opensearch.xml", name=name, short_name=name[:_MAX_NAME])
     return Response(content, content_type="application/opensearchdescription+xml; charset=utf-8")
@@ -32,7 +32,7 @@ def opensearch() -> ResponseReturnValue:
 @pages.get("/suggestions")
 @guarded("READ")
 def suggestions() -> ResponseReturnValue:
-    """Return the query, and titles, paths and addresses of pages and headings that it may mean."""
+    """Return the query, and titles, paths and addresses of suggested pages and headings."""
     query = request.args.get("q", "").strip()
     try:
         found = extension().index.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()

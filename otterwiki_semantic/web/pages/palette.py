@@ -1,4 +1,4 @@
-"""What the palette shows while somebody types: pages and headings by name at once, an answer and passages a moment later."""
+"""The palette's options: pages and headings by name at once, an answer and passages a moment later."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from otterwiki_semantic.web.pages.results import by_page, passage_excerpt, passa
 
 _NAMES, _HEADINGS, _PASSAGES, _PASSAGES_PER_PAGE = 7, 3, 6, 2
 _UNITS = 6
-"""Of each passage, of which one may answer a question."""
+"""Units per passage, one of which may answer a question."""
 _TELLING = 3
-"""Letters of a question, besides its function words, from which on it may be a title."""
+"""Letters of content words below which a query is vague."""
 _NOTHING = "Nothing in this wiki seems to be about this."
 
 
@@ -44,24 +44,24 @@ class Option:
     url: str
     label: tuple[Span, ...]
     trail: tuple[str, ...]
-    """Where it is: the folders of a page, the headings above a passage, the page and headings of an answer."""
+    """The location: the folders of a page, the headings above a passage, the page and headings of an answer."""
     path: str
     title: str
-    """That of the page."""
+    """The title of the page."""
     anchor: str = ""
     updated: str = ""
     """The date of the page's last change."""
     excerpt: tuple[Line, ...] = ()
     is_nested: bool = False
-    """Whether the option above it has its page."""
+    """Whether it belongs to the page of the option above it."""
     file: str | None = None
-    """What kind of attached file it is; None for a page."""
+    """The kind of an attached file; None for a page."""
 
 
 @pages.get("/palette")
 @guarded("READ", feature="palette")
 def palette() -> ResponseReturnValue:
-    """Return the options of one part of the palette: `names`, or `passages` and, if it has answers, what answers a question."""
+    """Return the options of one part of the palette: `names`, or `passages` with the answer to a question, if any."""
     query = request.args.get("q", "").strip()
     try:
         filters = parse_parameters(Filters, {"path": request.args.get("path") or None, "tag": request.args.getlist("tag")})
@@ -80,14 +80,14 @@ def _names(query: str, filters: Filters) -> dict[str, Any]:
 
 
 def _is_vague(query: str) -> bool:
-    """Return whether a text has function words and hardly any others, as questions begin, and all kinds of titles."""
+    """Return whether a text has hardly any content words, so that it may begin a question or any title."""
     languages = extension().settings.languages
     telling = [word for word in query.casefold().split() if not any(word in function_words(each) for each in languages)]
     return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
 
 
 def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option | None]:
-    """Yield each page, with its headings below it."""
+    """Yield each page, followed by its headings."""
     by_path: dict[str, list[SuggestedLabel]] = {}
     for each in found:
         by_path.setdefault(each.path, []).append(each)
@@ -128,9 +128,9 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     answer = search([text], options)[0]
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
-        # A word that is found may still be the beginning of another one, which is no search to be counted.
+        # A word that is found may still be the beginning of another one, which is not a search to be counted.
         is_counted = not _relevant(answer) or " " in text
-        is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
+        is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # otherwise another site could fill the log
         whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
         answer = whole if _relevant(whole) else answer
     corrected = ", ".join(each.corrected for each in answer.corrections)
@@ -147,7 +147,7 @@ def _relevant(answer: Answer) -> list[Hit]:
 
 
 def _lead(answer: Answer) -> Option | None:
-    """Return what answers a question by itself; it opens its page at its heading, and is marked there."""
+    """Return the passage that answers a question by itself; the option opens the page at its heading and marks the answer."""
     if answer.lead is None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
@@ -158,7 +158,7 @@ def _lead(answer: Answer) -> Option | None:
 
 
 def _passages_of(hits: Iterable[Hit]) -> Iterator[Option | None]:
-    """Yield passages by page; the title stands above the first one only."""
+    """Yield passages by page, with the title above the first passage only."""
     for page in by_page(hits):
         first, *others = page
         yield _passage(first)
@@ -178,7 +178,7 @@ def _passage(hit: Hit) -> Option | None:
 
 
 def _shown(options: Iterable[Option | None]) -> list[Option]:
-    """Return those that the wiki can show."""
+    """Return the options that the wiki can show."""
     return [option for option in options if option is not None]
 
 

@@ -14,7 +14,7 @@ from otterwiki_semantic.web.pages.layout import page_url, pages
 FILTERS = ("path", "tag", "category", "type", "updated_since")
 _MAX_CHOICES = 20
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
-"""Days since a change, and their name."""
+"""Days since a change, and the name of the period."""
 _ALL, _MOST = 0.99, 0.5
 """Shares of the words of a query."""
 _RULES = {
@@ -69,7 +69,7 @@ def by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
 
 @pages.app_template_global("semantic_passage_url")
 def passage_url(hit: Hit) -> str | None:
-    """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
+    """Return the URL of a passage, which browsers highlight; None if the wiki cannot show its page."""
     url = page_url(hit.path, hit.anchor, hit.kind)
     if hit.kind:
         return url
@@ -84,7 +84,7 @@ def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
 
 
 def own_start(hit: Hit) -> int:
-    """Return where the passage's own text begins in its snippet."""
+    """Return the position of the passage's own text in its snippet."""
     return hit.prefix_length + hit.overlap_length
 
 
@@ -95,7 +95,7 @@ def trail(hit: Hit) -> tuple[str, ...]:
 
 @pages.app_template_global("semantic_reasons")
 def reasons(hit: Hit) -> tuple[str, ...]:
-    """Return why a passage has its place, in words; empty without its explanation."""
+    """Return the reasons for the rank of a passage, in words; empty without its explanation."""
     why = hit.explain
     if why is None:
         return ()
@@ -118,7 +118,7 @@ def _share(coverage: float) -> str:
 
 
 def _ordinal(number: int) -> str:
-    """Return what stands before a superlative: nothing for the first, `2nd ` for the second."""
+    """Return the prefix of a superlative: nothing for the first, `2nd ` for the second."""
     if number == 1:
         return ""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
@@ -126,7 +126,7 @@ def _ordinal(number: int) -> str:
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of filters that are chosen, and of those that would narrow the results."""
+    """Return the menus of the selected filters, and of filters that would narrow the results."""
     menus = []
     for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
         anything = Choice("", f"Any {label.casefold()}")
@@ -144,7 +144,7 @@ def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> li
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:
-    """Return values of a filter with the number of relevant pages that they leave, which is not all of them."""
+    """Return values of a filter with the number of relevant pages that pass, if these are not all."""
     relevant = {hit.path for hit in answer.results if hit.relevant}
     irrelevant = _irrelevant(answer.results)
     facets: dict[str, int] = getattr(answer.facets, name) if answer.facets else {}
@@ -155,7 +155,7 @@ def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[st
 
 
 def _ages(answer: Answer, chosen: str) -> list[Choice]:
-    """Return the ages that leave some of the relevant pages, but not all."""
+    """Return the ages for which some of the relevant pages remain, but not all."""
     dates = {hit.path: hit.updated[:10] for hit in answer.results if hit.relevant and hit.updated}
     today = datetime.now(UTC).date()
     starts = [((today - timedelta(days=days)).isoformat(), name.capitalize()) for days, name in _AGES]

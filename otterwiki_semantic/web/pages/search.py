@@ -58,7 +58,7 @@ def results() -> ResponseReturnValue:
 @pages.get("/passage")
 @guarded("READ")
 def passage() -> ResponseReturnValue:
-    """Return some lines of a page as the wiki shows them."""
+    """Return lines of a page as the wiki renders them."""
     try:
         path = page_path(query_text(request.args.get("path"), "path"))
         asked = parse_parameters(PageRequest, {"lines": request.args.get("lines")})
@@ -71,7 +71,7 @@ def passage() -> ResponseReturnValue:
 @pages.get("/preview")
 @guarded("READ")
 def preview() -> ResponseReturnValue:
-    """Return a page as the wiki shows it, of a long one only a section, for the pane beside the results."""
+    """Return a page as the wiki renders it, or a section of a long one, for the pane beside the results."""
     path, anchor = request.args.get("path", ""), request.args.get("anchor", "")
     reader = extension().pages
     try:
@@ -103,7 +103,7 @@ def _found() -> tuple[dict[str, Any], int]:
 
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
-    """Return the menus: how to sort, what to leave out, and how to search."""
+    """Return the menus: sort order, filters, and search mode."""
     sort = request.args.get("sort", "")
     sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
     searching = Menu("mode", "Search", [Choice(value, text, value == mode) for value, text in MODES])
@@ -111,7 +111,7 @@ def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> l
 
 
 def _examples() -> list[str]:
-    """Return titles of pages to search for: those that were changed last."""
+    """Return example queries: titles of recently changed pages."""
     try:
         found = extension().index.suggest(SuggestRequest(n=_EXAMPLES)).suggestions
     except SemanticError:
@@ -136,13 +136,13 @@ def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
         },
     )
     is_new_query = "draft" not in request.args and "more" not in request.args
-    is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
+    is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # otherwise another site could fill the log
     options = structs.replace(options, draft=request.args.get("draft") == "typing")
     return extension().index.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]
 
 
 def _chosen() -> list[tuple[str, str]]:
-    """Return the requested filters: any number of tags, and the last one of each other kind."""
+    """Return the requested filters: any number of tags, and the last value of each other kind."""
     given = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
     last = dict(given)
     return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]

@@ -1,4 +1,4 @@
-"""Suggestions on the wiki's own pages: related pages, and pages that may be meant by a name."""
+"""Suggestions on the wiki's own pages: related pages, and pages that a name may refer to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RELATED, _LIKELY = 6, 5
 
 @contextmanager
 def _circuit_breaker() -> Iterator[None]:
-    """Fail at once while the index daemon does not answer: nobody waits for suggestions, and each would hold a thread."""
+    """Fail at once while the index daemon does not answer: suggestions are not worth a wait, and each would occupy a thread."""
     pause = extension().suggestions_pause
     if pause.is_active:
         raise DaemonUnavailableError("the index daemon did not answer lately")
@@ -44,7 +44,7 @@ def related() -> ResponseReturnValue:
             found = extension().index.related(values["path"], _RELATED, values["urls"]).results
         values["related"] = [page for page in found if page.relevant and page.url]
     except PageNotFoundError:
-        pass  # it is not indexed yet: nothing is near
+        pass  # not indexed yet: no related pages
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
     if "part" in request.args:
@@ -55,7 +55,7 @@ def related() -> ResponseReturnValue:
 @pages.get("/likely")
 @guarded("READ")
 def likely() -> ResponseReturnValue:
-    """Return pages that may be meant by a name that does not exist."""
+    """Return pages that the name of a missing page may refer to."""
     try:
         name = query_text(request.args.get("name"), "name")
         with _circuit_breaker():
@@ -66,14 +66,14 @@ def likely() -> ResponseReturnValue:
 
 
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
-    """Return pages that may be meant by a name, titles by path: for a path those spelled like it first, then those about it."""
+    """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages first, then pages about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
     answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
     spelled = {path: about.get(path) or _title(path) for path in (_spelled_like(name) if is_path else ())}
     found = {**spelled, **about}
-    found.pop(name, None)  # the wiki may be unable to open that one
+    found.pop(name, None)  # the wiki may be unable to open this page
     urls = page_urls()
     return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
 
@@ -86,7 +86,7 @@ def _title(path: str) -> str:
 
 
 def _spelled_like(name: str) -> tuple[str, ...]:
-    """Return the paths of pages with a similar name, or this name."""
+    """Return the paths of pages with this or a similar name."""
     try:
         return (extension().index.related(name, 1).path,)
     except PageNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The map of the wiki: one picture with a link for each page, and the same pages as a table, a hundred at a time."""
+"""The map of the wiki: a picture with a link for each page, and the same pages as a table, a hundred at a time."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ROWS = 100
 _NEIGHBOURS = 3
 _COLOURS = 8
 _ONE_SIDED = 0.6
-"""A wiki is coloured by meaning if more than this share of its pages is in one folder, or in none."""
+"""Pages are coloured by meaning if more than this share of them is in one folder, or in none."""
 _SIDE, _MARGIN = 1000, 40
-"""Units of the picture for positions from 0 to 1, and the room around them."""
+"""Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
 
@@ -51,7 +51,7 @@ class Group:
 
     @property
     def centre(self) -> tuple[float, float]:
-        """Where its name stands in the picture."""
+        """The position of its name in the picture."""
         return _SIDE * fmean(point.x for point in self.points), _SIDE * fmean(point.y for point in self.points)
 
 
@@ -91,7 +91,7 @@ def _choices(points: Sequence[MapPoint]) -> dict[str, str]:
 
 
 def _first_choice(points: Sequence[MapPoint]) -> str:
-    """Return what to colour by: groups of meaning if there are some, and folders say little."""
+    """Return the colouring: by groups of meaning if there are any and folders say little."""
     largest = max(Counter(point.folder for point in points).values(), default=0)
     return "cluster" if largest > _ONE_SIDED * len(points) and any(point.cluster for point in points) else "folder"
 
@@ -123,7 +123,7 @@ def _place(point: MapPoint) -> str:
 
 
 def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:
-    """Return a part of the table, the last one if `number` is too large: pages, each with those nearest to it on the map."""
+    """Return a part of the table, or the last one if `number` is too large: pages, each with its nearest pages on the map."""
     parts = max(1, -(-len(points) // _ROWS))
     number = min(number, parts)
     across = sorted(points, key=lambda point: point.x)
@@ -132,7 +132,7 @@ def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:
 
 
 def nearest(point: MapPoint, across: Sequence[MapPoint]) -> list[MapPoint]:
-    """Return the three points nearest to one of `across`, which are in the order of `x`; ties in the order of paths."""
+    """Return the three points nearest to one of `across`, which is sorted by `x`; ties are sorted by path."""
     at = bisect_left(across, point.x, key=lambda other: other.x)
     found: list[tuple[float, str, MapPoint]] = []
     for other in heapq.merge(across[at:], reversed(across[:at]), key=lambda other: abs(other.x - point.x)):
