@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import MetricsError
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchContext, SearchOptions
 
-MISSING = (
-    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
-    "seconds later, so that the index daemon, which keeps the metrics, ends as well"
-)
+
+def missing_package() -> str:
+    """Return what to do if prometheus-client is not installed."""
+    return (
+        f"prometheus-client is not installed: {pip_install('metrics')}, then stop the wiki and start it ten seconds later, "
+        "so that the index daemon, which keeps the metrics, ends as well"
+    )
 
 
 class Failure(StrEnum):
@@ -95,7 +99,7 @@ class Telemetry:
     def render(self, state: IndexState) -> str:
         """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are kept."""
         del state
-        raise MetricsError(MISSING)
+        raise MetricsError(missing_package())
 
 
 NO_TELEMETRY = Telemetry()

@@ -30,7 +30,7 @@ class SyncRecord(Struct, frozen=True):
     hint: str | None = None
     """What to do about the error."""
     cure: str | None = None
-    """The same as `hint`, until 0.2."""
+    """The same as `hint`, until 2.0."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "cure", self.hint)
@@ -214,7 +214,7 @@ class WikiMap(Struct, frozen=True, omit_defaults=True):
     message: str | None = None
     """Only if there is no map, or an old one: why, and what to do."""
     trouble: str | None = None
-    """The same as `message`, until 0.2."""
+    """The same as `message`, until 2.0."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "trouble", self.message)

@@ -89,9 +89,9 @@ class Problem(Struct, frozen=True):
     hint: str
     """What to do, or what happens automatically."""
     trouble: str = ""
-    """The same as `message`, until 0.2."""
+    """The same as `message`, until 2.0."""
     cure: str = ""
-    """The same as `hint`, until 0.2."""
+    """The same as `hint`, until 2.0."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "trouble", self.message)
@@ -137,7 +137,7 @@ class RebuildStatus(Progress, frozen=True, kw_only=True):
     hint: str | None = None
     """What to do about the error, if it failed."""
     cure: str | None = None
-    """The same as `hint`, until 0.2."""
+    """The same as `hint`, until 2.0."""
     estimate: Estimate | None = None
     recall: Recall | None = None
     copies: bool = False
