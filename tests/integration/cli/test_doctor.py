@@ -287,6 +287,7 @@ def test_every_extra_is_looked_for_in_an_installation_that_is_as_it_should_be() 
     looked_for = {each.what for each in check_packages(case)}
     assert {f"extra {name}" for name in extras["options.extras_require"]} - looked_for == {
         "extra wiki",
+        "extra dist",
         "extra test",
         "extra lint",
     }
