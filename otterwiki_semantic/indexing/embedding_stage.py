@@ -44,6 +44,10 @@ class EmbeddingStage:
         self.error: str | None = None
         """Why the model failed in the last sync that asked it; None if it did not."""
 
+    def retry(self) -> None:
+        """Ask the model again even if its server has just been out of reach."""
+        self._unreachable.stop()
+
     @property
     def is_resting(self) -> bool:
         """Whether the model could not be reached lately, and is left alone."""

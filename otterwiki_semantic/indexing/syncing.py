@@ -76,7 +76,13 @@ class SyncJob:
         return generation.catalog.meta("commit") if generation else None
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
-        """Let the next sync index these pages again although they are unchanged; return the job."""
+        """Have the next sync index these pages again although they are unchanged; return the job.
+
+        The sync also asks the model again, and embeds what it failed on, without waiting for the usual pauses.
+        """
+        self._model.retry()
+        self.indexer.embedding.retry()
+        self._unfinished_backoff.reset()
         job = self.jobs.begin(RebuildStatus(pages_total=len(paths)))
         with self._asking:
             self._pages_to_refresh.update(paths)
