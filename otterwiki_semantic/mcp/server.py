@@ -21,7 +21,7 @@ from otterwiki_semantic.mcp.connectors import add_connectors
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
 from otterwiki_semantic.mcp.rest_backend import RestBackend
-from otterwiki_semantic.mcp.tool_list import compact, under_legacy_name
+from otterwiki_semantic.mcp.tool_list import as_markdown_search, compact, under_legacy_name
 from otterwiki_semantic.mcp.tools import add_tools
 from otterwiki_semantic.mcp.writing import add_writing
 
@@ -51,8 +51,14 @@ class _WikiServer(MCPServer[None]):
         given = {new: arguments[own] for own, new in old.arguments.items() if arguments.get(own) is not None}
         if missing := [own for own in old.required if old.arguments[own] not in given]:
             raise ToolError(f"{missing[0]} is missing")
+        is_search = old.tool == "semantic_search"
+        STRUCTURED.set(self.is_structured or is_search)
         try:
-            return await super().call_tool(old.tool, given, context)
+            answer = await super().call_tool(old.tool, given, context)
+            if not is_search or not isinstance(answer, CallToolResult):
+                return answer
+            answer = as_markdown_search(answer)
+            return answer if self.is_structured else answer.model_copy(update={"structured_content": None})
         except ToolError as error:
             own_names = {new: own for own, new in old.arguments.items()}
             raise ToolError(re.sub(r"\w+", lambda word: own_names.get(word[0], word[0]), str(error))) from error

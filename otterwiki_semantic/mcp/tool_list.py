@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_types import Tool
+from mcp_types import CallToolResult, TextContent, Tool
 
 from otterwiki_semantic.core.legacy_names import LegacyTool
 
@@ -44,3 +45,23 @@ def under_legacy_name(tool: Tool, name: str, old: LegacyTool) -> Tool:
     changed = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     about = f"{old.about} The same as {tool.name}."
     return tool.model_copy(update={"name": name, "description": about, "input_schema": changed})
+
+
+def as_markdown_search(answer: CallToolResult) -> CallToolResult:
+    """Return a search's answer with the text that servers for Markdown files give: JSON with file, section and similarity."""
+    body = answer.structured_content
+    if answer.is_error or body is None:
+        return answer
+    results = [
+        {
+            "file": f"{passage['path']}.md",
+            "section": (passage["section_path"] or [passage["title"]])[-1],
+            "header_path": " > ".join(passage["section_path"]),
+            "content": passage["text"],
+            "similarity": passage.get("similarity"),
+        }
+        for passage in body["results"]
+    ]
+    facts = {name: body[name] for name in ("confident", "notice", "left_out") if name in body}
+    text = json.dumps({"results": results, **facts}, ensure_ascii=False)
+    return answer.model_copy(update={"content": [TextContent(type="text", text=text)]})

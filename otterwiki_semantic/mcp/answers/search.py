@@ -46,6 +46,7 @@ class Passage(Part):
         questions = self.questions or []
         facts = [
             "" if self.relevant else "not relevant",
+            "" if self.similarity is None else f"similarity {self.similarity:.2f}",
             f"question {', '.join(map(str, questions))}" if questions else "",
             f"page of {count(self.page_words, 'word')}",
             f"changed {self.updated}" if self.updated else "",
