@@ -96,10 +96,11 @@ class IndexService(Protocol):
         """Return a page as search sees it; `PageNotFoundError` if the index has no such page."""
         ...
 
-    def reindex(self, *, full: bool = False) -> RebuildStatus:
+    def reindex(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
         """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
-        Unchanged pages are copied; a `full` rebuild reads and divides every page again, and reuses only vectors.
+        Unchanged pages are copied; a `full` rebuild reads and divides every page again, and reuses only vectors. With `embed`
+        it reuses nothing.
         """
         ...
 
