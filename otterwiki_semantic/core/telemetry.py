@@ -87,7 +87,7 @@ class Telemetry:
         del kind, texts
         return nullcontext()
 
-    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
+    def record_sync(self, seconds: float, pages: int) -> None:
         """Record a sync that succeeded, and whether it changed pages."""
 
     def record_up_to_date(self) -> None:

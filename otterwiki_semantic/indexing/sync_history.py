@@ -51,7 +51,7 @@ class SyncHistory:
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
-        self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+        self._telemetry.record_sync(time.perf_counter() - start, indexer.changed_pages - pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
