@@ -29,6 +29,8 @@ _EXTRAS = {
     "eval": "otterwiki-semantic eval --plot",
     "sentence-transformers": "models and rerankers of Sentence Transformers",
 }
+_REPLACEMENTS = {"chromadb": "chromadb-client"}
+"""Packages that do in place of a required one; the client is enough for a ChromaDB server."""
 _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
@@ -112,7 +114,7 @@ def installed_version(name: str) -> str | None:
 
 def _unmet(who: str, requirement: Requirement) -> Finding | None:
     """Report a package that is missing or has the wrong version; None if the requirement is met."""
-    installed = installed_version(requirement.name)
+    installed = installed_version(requirement.name) or installed_version(_REPLACEMENTS.get(requirement.name, requirement.name))
     if installed is not None and requirement.specifier.contains(installed, prereleases=True):
         return None
     wanted = f"{requirement.name}{requirement.specifier}"
