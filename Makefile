@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast screenshots test-chroma test-models lint format docs site bench bench-deps chaos model clean
+.PHONY: help run test test-fast screenshots test-chroma test-models lint format docs site bench bench-deps chaos dist model clean
 
 help: ## Show what there is to make
 	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
@@ -76,6 +76,9 @@ bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with 
 	$(VENV)-bench/bin/pip install --quiet -r benchmarks/requirements.txt
 
 ##@ Maintain it
+
+dist: $(VENV)/.for-dist ## Build wheel and sdist of HEAD into dist/, and use them without a network (3 min)
+	@$(BIN)/python -m tools.build_dist
 
 model: ## Build the bundled model again from the official weights (installs PyTorch)
 	$(PYTHON) -m venv $(VENV)-model

@@ -1,3 +1,3 @@
 """Search by meaning for An Otter Wiki: an index of every section, always equal to the wiki's git HEAD."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

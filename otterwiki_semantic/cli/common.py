@@ -140,10 +140,17 @@ def progress_bar(label: str, items: Iterable[Any] | None = None, length: int | N
 
 
 def indexed(index: IndexService) -> IndexStatus:
-    """Sync the index with HEAD and wait for it. Raises `IndexUnavailableError` for a new error."""
+    """Sync the index with HEAD, and retry a model that failed. Raises `IndexUnavailableError` for a new error."""
     index.notify()
     known_error = index.status().last_error
-    return follow(index, "indexing", lambda status: equals_head(status, known_error), running)
+    status = follow(index, "indexing", lambda status: equals_head(status, known_error), running)
+    if status.status != "ready_by_words" or not (job := index.refresh(()).job):
+        return status
+
+    def is_retried(status: IndexStatus) -> bool:
+        return index.job(job).state is not RebuildState.RUNNING and equals_head(status, known_error)
+
+    return follow(index, "retrying the model", is_retried, running)
 
 
 def _bring_up(index: IndexService) -> None:

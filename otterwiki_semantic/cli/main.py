@@ -89,13 +89,14 @@ def index_command(place: IndexPlace, *, as_json: bool) -> None:
 @main.command("reindex")
 @index_options
 @click.option("--full", is_flag=True, help="Read and divide all pages again, including unchanged ones.")
-def reindex_command(place: IndexPlace, *, as_json: bool, full: bool) -> None:
-    """Build a new index next to the serving one, then switch to it. Unchanged text is not embedded again.
+@click.option("--embed", is_flag=True, help="Embed all passages again as well.")
+def reindex_command(place: IndexPlace, *, as_json: bool, full: bool, embed: bool) -> None:
+    """Build a new index next to the serving one, then switch to it. Unchanged text is not embedded again without --embed.
 
     Unchanged pages are checked and copied, unless settings that affect the index have changed.
     """
     with place.open() as index:
-        estimate = index.reindex(full=full).estimate
+        estimate = index.reindex(full=full, embed=embed).estimate
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)

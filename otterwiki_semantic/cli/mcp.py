@@ -10,6 +10,7 @@ import click
 
 from otterwiki_semantic.cli.common import DATA_DIR_HELP, DIRECTORY, FOLDER_HELP, IndexPlace
 from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.installation import pip_install
 
 
 @click.command("mcp")
@@ -121,8 +122,7 @@ def _check_installed() -> None:
     try:
         import mcp.server.mcpserver  # noqa: F401
     except ModuleNotFoundError as error:
-        command = "pip install 'otterwiki-semantic[mcp]'"
-        raise ConfigError(f"the package mcp is not installed or too old: {command}") from error
+        raise ConfigError(f"the package mcp is not installed or too old: {pip_install('mcp')}") from error
 
 
 def _environment(name: str) -> str | None:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import MetricsError
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchContext, SearchOptions
 
-MISSING = (
-    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
-    "seconds later, so that the index daemon, which keeps the metrics, ends as well"
-)
+
+def missing_package() -> str:
+    """Return what to do if prometheus-client is not installed."""
+    return (
+        f"prometheus-client is not installed: {pip_install('metrics')}, then stop the wiki and start it ten seconds later, "
+        "so that the index daemon, which keeps the metrics, ends as well"
+    )
 
 
 class Failure(StrEnum):
@@ -83,8 +87,8 @@ class Telemetry:
         del kind, texts
         return nullcontext()
 
-    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
-        """Record a successful sync, and whether it changed pages."""
+    def record_sync(self, seconds: float, pages: int) -> None:
+        """Record a successful sync, and the number of pages that it changed."""
 
     def record_up_to_date(self) -> None:
         """Record that the index now equals HEAD."""
@@ -95,7 +99,7 @@ class Telemetry:
     def render(self, state: IndexState) -> str:
         """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are collected."""
         del state
-        raise MetricsError(MISSING)
+        raise MetricsError(missing_package())
 
 
 NO_TELEMETRY = Telemetry()

@@ -104,10 +104,11 @@ class IndexService(Protocol):
         """Return a page as search sees it; `PageNotFoundError` if the index has no such page."""
         ...
 
-    def reindex(self, *, full: bool = False) -> RebuildStatus:
+    def reindex(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
         """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
-        Unchanged pages are copied; a `full` rebuild reads and chunks every page again, and reuses only vectors.
+        Unchanged pages are copied; a `full` rebuild reads and chunks every page again, and reuses only vectors. With `embed`
+        nothing is reused.
         """
         ...
 

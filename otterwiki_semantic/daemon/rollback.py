@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import msgspec
 
 from otterwiki_semantic.core.errors import CatalogError, RollbackError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
-from otterwiki_semantic.core.records import Answer, ReindexStarted, Rollback
+from otterwiki_semantic.core.records import ReindexStarted, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.indexing import IndexManager
@@ -28,8 +27,10 @@ from otterwiki_semantic.storage import Generation
 _WATCHED_ANSWERS = 200
 _MAX_RATIO, _LEAST_SHARE = 1.5, 0.05
 """The largest share of degraded answers, relative to the previous index, and the share that is always acceptable."""
-_DEGRADED, _CHOSEN = "degraded answers", "rollback chosen"
-"""Facts in a catalog: the share of degraded answers among its last ones; whether a rollback involved it."""
+_MAX_LATENCY_RATIO, _LEAST_SECONDS = 2.0, 0.05
+"""The longest median search, relative to the previous index, and the seconds that are always acceptable."""
+_DEGRADED, _SECONDS, _CHOSEN = "degraded answers", "median seconds", "rollback chosen"
+"""Facts in a catalog: the share of degraded answers and the median seconds of its last ones; whether a rollback involved it."""
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +130,8 @@ class Rollbacks:
 class SwapWatch:
     """Compare the first 200 answers of a new index with the last 200 of its predecessor.
 
-    If the share of degraded answers is more than 50 % higher, the index is rolled back.
+    The index is rolled back if the share of degraded answers is more than 50 % higher, or if the median search takes twice as
+    long and more than 50 ms.
     """
 
     def __init__(self, manager: IndexManager, rollbacks: Rollbacks) -> None:
@@ -138,6 +140,7 @@ class SwapWatch:
         self._lock = threading.Lock()
         self._generation = ""
         self._degraded: list[bool] = []
+        self._seconds: list[float] = []
 
     def record(self, search: SearchEvent) -> None:
         """Record the answers of a search, if the serving index is complete and its own model embedded the queries."""
@@ -145,23 +148,37 @@ class SwapWatch:
         if generation is None or not search.counts or any(answer.index.progress for answer in search.answers):
             return
         if self._manager.model.why_keywords_only(generation) is None:
-            self._record(generation, previous, search.answers)
+            self._record(generation, previous, search)
 
-    def _record(self, generation: Generation, previous: Generation | None, answers: Sequence[Answer]) -> None:
+    def _record(self, generation: Generation, previous: Generation | None, search: SearchEvent) -> None:
         with self._lock:
             if generation.name != self._generation:
-                self._generation, self._degraded = generation.name, []
-            self._degraded += [answer.degraded is not None for answer in answers]
+                self._generation, self._degraded, self._seconds = generation.name, [], []
+            self._degraded += [answer.degraded is not None for answer in search.answers]
+            self._seconds += [search.seconds / len(search.answers)] * len(search.answers)
             if len(self._degraded) < _WATCHED_ANSWERS:
                 return
-            share, self._degraded = fmean(self._degraded), []
+            share, seconds = fmean(self._degraded), median(self._seconds)
+            self._degraded, self._seconds = [], []
         try:
             is_first = generation.catalog.meta(_DEGRADED) is None
             generation.catalog.set_meta(_DEGRADED, f"{share:.4f}")
-            before = previous.catalog.meta(_DEGRADED) if previous is not None and is_first else None
+            generation.catalog.set_meta(_SECONDS, f"{seconds:.6f}")
+            if previous is None or not is_first:
+                return
+            reason = _why_worse(previous, share, seconds)
         except CatalogError as error:
             log.warning("how searches went was not recorded: %s", error)
             return
-        if before is not None and share > max(float(before) * _MAX_RATIO, _LEAST_SHARE):
-            reason = f"{share:.0%} of {_WATCHED_ANSWERS} answers were degraded, and {float(before):.0%} before"
+        if reason is not None:
             self._manager.scheduler.run_in(0, "rollback", lambda: self._rollbacks.roll_back_automatically(reason))
+
+
+def _why_worse(previous: Generation, share: float, seconds: float) -> str | None:
+    """Return how the answers of a new index are worse than the previous one's; None if they are not."""
+    degraded, before = previous.catalog.meta(_DEGRADED), previous.catalog.meta(_SECONDS)
+    if degraded is not None and share > max(float(degraded) * _MAX_RATIO, _LEAST_SHARE):
+        return f"{share:.0%} of {_WATCHED_ANSWERS} answers were degraded, and {float(degraded):.0%} before"
+    if before is not None and seconds >= _LEAST_SECONDS and seconds > float(before) * _MAX_LATENCY_RATIO:
+        return f"the median search took {seconds * 1000:.0f} ms, and {float(before) * 1000:.0f} ms before"
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
@@ -63,9 +64,8 @@ class StatusReport:
     def _status_of(self, generation: Generation | None, failure: Exception | None, urls: PageUrls) -> IndexStatus:
         manager, index = self._manager, self._manager.index.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
-        is_current = generation is not None and generation.catalog.commit == index.head
         return IndexStatus(
-            status="error" if failure else "ready" if is_current else "indexing",
+            status="error" if failure else self._readiness(generation, index),
             indexed_commit=index.commit,
             head_commit=index.head,
             pending_pages=index.pending_pages,
@@ -94,6 +94,12 @@ class StatusReport:
             reranker=self._reranking.name,
             reranker_is_loading=self._reranking.is_loading,
         )
+
+    def _readiness(self, generation: Generation | None, index: Freshness) -> Literal["ready", "ready_by_words", "indexing"]:
+        if generation is None or generation.catalog.commit != index.head:
+            return "indexing"
+        has_vectors = self._recipe.matches_vectors(generation) and not generation.catalog.unfinished
+        return "ready" if has_vectors else "ready_by_words"
 
     def _count_excluded(self, generation: Generation | None) -> int:
         try:

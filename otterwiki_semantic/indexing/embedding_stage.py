@@ -44,6 +44,10 @@ class EmbeddingStage:
         self.error: str | None = None
         """The model's failure in the last sync that used it; None if there was none."""
 
+    def retry(self) -> None:
+        """Ask the model again even if its server has just been out of reach."""
+        self._unreachable.stop()
+
     @property
     def is_resting(self) -> bool:
         """Whether the model could not be reached recently and is not used for now."""

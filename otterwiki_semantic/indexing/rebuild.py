@@ -150,6 +150,8 @@ class Builder:
         self._gate = gate
         self.indexer = indexer
         self._tracker = tracker
+        self._embeds_all = False
+        """Whether the rebuild that is running reuses no vectors."""
 
     def is_outdated(self, serving: Generation) -> bool:
         """Whether a generation has another recipe, and is not preferred to an index of this one."""
@@ -160,16 +162,19 @@ class Builder:
         fingerprint, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if fingerprint == self._recipe.fingerprint else None
 
-    def begin(self, serving: Generation | None, *, full: bool) -> None:
+    def begin(self, serving: Generation | None, *, full: bool, embed: bool = False) -> None:
         """Record the start of a rebuild, with an estimate; a `full` one reads every page again, even if unchanged.
 
+        With `embed` every passage is also embedded again.
         Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
         """
         self._tracker.check_idle()
-        copies = not full and self._can_copy(serving)
-        wanted = self._estimate(serving, copies=copies)  # may use the model for long; the status is not locked
+        copies = not (full or embed) and self._can_copy(serving)
+        # This may use the model for long; the status is not locked.
+        wanted = self._estimate(serving, copies=copies, embeds=embed)
         check_disk_space(wanted, self._generations.data_dir)
         self._tracker.begin(serving, wanted, copies=copies)
+        self._embeds_all = embed
 
     def _can_copy(self, serving: Generation | None) -> bool:
         """Whether a rebuild of the same pages would equal the serving generation."""
@@ -177,10 +182,10 @@ class Builder:
             return False
         return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
 
-    def _estimate(self, serving: Generation | None, *, copies: bool) -> Estimate:
+    def _estimate(self, serving: Generation | None, *, copies: bool, embeds: bool) -> Estimate:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
-        embeds = serving is None or not self._recipe.matches(serving)  # other chunks have other texts
+        embeds = embeds or serving is None or not self._recipe.matches(serving)  # other chunks have other texts
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
 
@@ -219,8 +224,9 @@ class Builder:
 
     def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
         """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can compute."""
-        previous = serving.catalog if self._recipe.matches_vectors(serving) else None
-        may_serve_early = previous is None and not self._gate.read_queries()
+        has_vectors = self._recipe.matches_vectors(serving)
+        previous = serving.catalog if has_vectors and not self._embeds_all else None
+        may_serve_early = not has_vectors and not self._gate.read_queries()
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
         while plan is not None:
             result = self.indexer.sync(new, plan, self._tracker.progress, should_yield=lambda: may_serve_early)
@@ -287,14 +293,14 @@ class RebuildJob:
         self._scheduler = scheduler
         self._on_ended = on_ended
 
-    def request(self, *, full: bool = False) -> RebuildStatus:
+    def request(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
         """Start a rebuild; a `full` one, as for a damaged keyword index, reads every page again.
 
-        Raises errors of `Builder.begin`.
+        With `embed` every passage is also embedded again. Raises errors of `Builder.begin`.
         """
         serving = self._index.generation
         is_damaged = serving is not None and serving is self._index.damaged_keywords
-        self.builder.begin(serving, full=full or is_damaged)
+        self.builder.begin(serving, full=full or is_damaged, embed=embed)
         self._index.is_left_to_rebuild = is_damaged
         self._scheduler.run_in(0, "rebuild", self._run)
         return self.tracker.status

@@ -82,6 +82,10 @@ class ModelStatus:
         else:
             self.error = None
 
+    def retry(self) -> None:
+        """Have the next `refresh` prepare the model even if it has just failed."""
+        self._cooldown.stop()
+
     def why_keywords_only(self, generation: Generation) -> str | None:
         """Return why only the keywords of a generation can be searched; None if its vectors can be, too."""
         if self.recipe.matches_vectors(generation):

@@ -69,7 +69,7 @@ class SyncHistory:
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
-        self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+        self._telemetry.record_sync(time.perf_counter() - start, indexer.changed_pages - pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
@@ -133,7 +133,13 @@ class SyncJob:
         return generation.catalog.meta("commit") if generation else None
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
-        """Index these pages again in the next sync although they are unchanged; return the job."""
+        """Index these pages again in the next sync although they are unchanged; return the job.
+
+        The sync also asks the model again, and embeds what it failed on, without waiting for the usual pauses.
+        """
+        self._model.retry()
+        self.indexer.embedding.retry()
+        self._unfinished_backoff.reset()
         job = self.jobs.begin(RebuildStatus(pages_total=len(paths)))
         with self._asking:
             self._pages_to_refresh.update(paths)

@@ -5,6 +5,7 @@ The schemas of tools are short, because they are part of every conversation.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from mcp_types import (
     InputRequiredResult,
     PromptReference,
     ResourceTemplateReference,
+    TextContent,
     Tool,
 )
 from pydantic import Field
@@ -95,8 +97,14 @@ class _WikiServer(MCPServer[None]):
         given = {new: arguments[own] for own, new in old.arguments.items() if arguments.get(own) is not None}
         if missing := [own for own in old.required if old.arguments[own] not in given]:
             raise ToolError(f"{missing[0]} is missing")
+        is_search = old.tool == "semantic_search"
+        STRUCTURED.set(self.is_structured or is_search)
         try:
-            return await super().call_tool(old.tool, given, context)
+            answer = await super().call_tool(old.tool, given, context)
+            if not is_search or not isinstance(answer, CallToolResult):
+                return answer
+            answer = _as_markdown_search(answer)
+            return answer if self.is_structured else answer.model_copy(update={"structured_content": None})
         except ToolError as error:
             own_names = {new: own for own, new in old.arguments.items()}
             raise ToolError(re.sub(r"\w+", lambda word: own_names.get(word[0], word[0]), str(error))) from error
@@ -213,3 +221,23 @@ async def _complete(wiki: WikiBackend, prefix: str) -> Completion:
         return Completion(values=[])
     paths = [quote(page["path"], safe="/") for page in found["pages"]]
     return Completion(values=paths, total=found["total"], has_more=found["total"] > len(paths))
+
+
+def _as_markdown_search(answer: CallToolResult) -> CallToolResult:
+    """Return the answer of a search with the text of servers for Markdown files: JSON with file, section and similarity."""
+    body = answer.structured_content
+    if answer.is_error or body is None:
+        return answer
+    results = [
+        {
+            "file": f"{passage['path']}.md",
+            "section": (passage["section_path"] or [passage["title"]])[-1],
+            "header_path": " > ".join(passage["section_path"]),
+            "content": passage["text"],
+            "similarity": passage.get("similarity"),
+        }
+        for passage in body["results"]
+    ]
+    facts = {name: body[name] for name in ("confident", "notice", "left_out") if name in body}
+    text = json.dumps({"results": results, **facts}, ensure_ascii=False)
+    return answer.model_copy(update={"content": [TextContent(type="text", text=text)]})

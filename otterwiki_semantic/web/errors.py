@@ -141,7 +141,7 @@ ERRORS: dict[str, ErrorKind] = {
     "package_missing": ErrorKind(
         503,
         "a required package is not installed; the message says how to install it",
-        'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]"',
+        "prometheus-client is not installed: pip install '/src/otterwiki-semantic[metrics]'",
     ),
     "disk_full": ErrorKind(
         507,

@@ -18,6 +18,7 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from otterwiki_semantic.core.errors import IndexUnavailableError, RebuildRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
@@ -337,7 +338,7 @@ def test_no_figures_without_their_package(settings: Settings, monkeypatch: pytes
     try:
         answer = asked_through(index, settings).get(ROUTE)
         assert (answer.status_code, answer.get_json()["error"]["code"]) == (503, "package_missing")
-        assert 'pip install "otterwiki-semantic[metrics]"' in answer.get_json()["error"]["message"]
+        assert pip_install("metrics") in answer.get_json()["error"]["message"]
         assert eventually(lambda: index.search(["frost"], SearchOptions())[0].results)
     finally:
         index.close()

@@ -20,6 +20,7 @@ from otterwiki_semantic.cli.doctor.files import check_data_directory, check_repo
 from otterwiki_semantic.cli.doctor.index import check_index
 from otterwiki_semantic.cli.doctor.services import check_model, check_vector_store, check_wiki
 from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.installation import pip_install
 
 _COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.PROBLEM: "red"}
 _WIDTH = max(map(len, Level))
@@ -92,7 +93,7 @@ def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], con
     try:
         yield from check(context)
     except ModuleNotFoundError as error:
-        hint = 'install the package again, with its dependencies: pip install --force-reinstall "otterwiki-semantic"'
+        hint = f"install the package again, with its dependencies: {pip_install(reinstall=True)}"
         yield problem(what, f"the Python package {error.name} is missing", hint)
     except Exception as error:  # noqa: BLE001 - anything may be broken here
         hint = "see whether another problem explains it; if none does, report a bug with this line"

@@ -7,16 +7,20 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import otterwiki_semantic
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.core.installation import NAME, pip_install, requirements
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION
 from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_settings
 
-NAME = "otterwiki-semantic"
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
 _WIKI = "otterwiki"
 _EXTRAS = {
     "attachments": "search in attached PDF and office files",
@@ -26,6 +30,8 @@ _EXTRAS = {
     "eval": "otterwiki-semantic eval --plot",
     "sentence-transformers": "models and rerankers of Sentence Transformers",
 }
+_REPLACEMENTS = {"chromadb": "chromadb-client"}
+"""Packages that do in place of a required one; the client is enough for a ChromaDB server."""
 _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and values that may contain one."""
@@ -55,11 +61,11 @@ def _sqlite() -> Finding:
 def _package() -> Finding:
     place, installed = Path(otterwiki_semantic.__file__).parent, installed_version(NAME)
     if installed is None:
-        hint = "install it into the wiki's environment: pip install . in its checkout"
+        hint = f"install it into the wiki's environment: {pip_install()}"
         return problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", hint)
     if installed != __version__:
         detail = f"{place} is version {__version__}, but {installed} is installed"
-        return problem(NAME, detail, "install it again: pip install --force-reinstall . in its checkout")
+        return problem(NAME, detail, f"install it again: {pip_install(reinstall=True)}")
     return ok(NAME, f"{installed} in {place}")
 
 
@@ -72,7 +78,7 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
         rest = f"; other plugins: {', '.join(others)}" if others else ""
         yield ok("plugin", f"a wiki in this environment finds it by its entry point{rest}")
     else:
-        hint = "install it again: pip install --force-reinstall . in its checkout"
+        hint = f"install it again: {pip_install(reinstall=True)}"
         yield problem("plugin", "it has no entry point in the group otterwiki", hint)
     if earlier:
         detail = f"{EARLIER_DISTRIBUTION} is also installed, and serves the same URLs"
@@ -86,33 +92,17 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
 
 def check_packages(_: DoctorContext) -> Iterator[Finding]:
     """Check the requirements of this package and of the wiki, the version of the wiki, and the extras."""
-    required = [requirement for name in (NAME, _WIKI) for requirement in _requirements(name)]
-    unmet = [unmet for requirement in required if (unmet := _unmet(*requirement)) is not None]
+    required = [(name, requirement) for name in (NAME, _WIKI) for requirement in requirements(name)]
+    unmet = [unmet for who, requirement in required if (unmet := _unmet(who, requirement)) is not None]
     yield from unmet
     if not unmet:
         both = f"{NAME} and the wiki" if installed_version(_WIKI) else NAME
         yield ok("packages", f"all {len(required)} requirements of {both} are met")
-    for requirement in _requirements(NAME, "wiki"):
-        if requirement[1] == _WIKI and installed_version(_WIKI) and (unmet_wiki := _unmet(*requirement)) is not None:
+    for requirement in requirements(NAME, "wiki"):
+        if requirement.name == _WIKI and installed_version(_WIKI) and (unmet_wiki := _unmet(NAME, requirement)) is not None:
             yield unmet_wiki
     for extra, purpose in _EXTRAS.items():
         yield _optional(extra, purpose)
-
-
-def _requirements(name: str, extra: str = "") -> list[tuple[str, str, str]]:
-    """Return the requiring package, the required one and its versions; with an extra, only its additions."""
-    from packaging.requirements import Requirement
-
-    try:
-        lines = requires(name) or []
-    except PackageNotFoundError:
-        return []
-    found = []
-    for each in map(Requirement, lines):
-        is_plain = each.marker is None or each.marker.evaluate({"extra": ""})
-        if is_plain != bool(extra) and (is_plain or (each.marker and each.marker.evaluate({"extra": extra}))):
-            found.append((name, each.name, str(each.specifier)))
-    return found
 
 
 def installed_version(name: str) -> str | None:
@@ -123,21 +113,19 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def _unmet(who: str, name: str, versions: str) -> Finding | None:
-    """Return a finding for a package that is missing or has the wrong version; None if the requirement is met."""
-    from packaging.specifiers import SpecifierSet
-
-    installed = installed_version(name)
-    if installed is not None and SpecifierSet(versions).contains(installed, prereleases=True):
+def _unmet(who: str, requirement: Requirement) -> Finding | None:
+    """Report a package that is missing or has the wrong version; None if the requirement is met."""
+    installed = installed_version(requirement.name) or installed_version(_REPLACEMENTS.get(requirement.name, requirement.name))
+    if installed is not None and requirement.specifier.contains(installed, prereleases=True):
         return None
-    detail = f"{who} requires {name}{versions}, but {installed or 'none'} is installed"
-    return problem("packages", detail, f'pip install "{name}{versions}"')
+    wanted = f"{requirement.name}{requirement.specifier}"
+    detail = f"{who} requires {wanted}, but {installed or 'none'} is installed"
+    return problem("packages", detail, f'pip install "{wanted}"')
 
 
 def _optional(extra: str, purpose: str) -> Finding:
-    missing = [name for who, name, versions in _requirements(NAME, extra) if _unmet(who, name, versions)]
-    if missing:
-        return note(f"extra {extra}", f"not installed: {purpose}", f'to install it: pip install "{NAME}[{extra}]"')
+    if any(_unmet(NAME, requirement) for requirement in requirements(NAME, extra)):
+        return note(f"extra {extra}", f"not installed: {purpose}", f"to install it: {pip_install(extra)}")
     return ok(f"extra {extra}", f"installed: {purpose}")
 
 

@@ -24,6 +24,7 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.hints import problem as problem_of
 from otterwiki_semantic.core.http import JsonClient, JsonResponse, ProviderError
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.settings import BUNDLED, Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
 
@@ -122,7 +123,7 @@ def _embed(settings: Settings) -> str:
 
 def _hint(settings: Settings, error: SemanticError) -> str:
     if settings.model == BUNDLED and isinstance(error, ModelError):
-        return "install the package again: pip install --force-reinstall otterwiki-semantic"
+        return f"install the package again: {pip_install(reinstall=True)}"
     return "correct this, or the SEMANTIC_MODEL settings; until then searches use keywords only"
 
 

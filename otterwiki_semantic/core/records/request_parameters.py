@@ -385,6 +385,8 @@ class ReindexRequest(Request, frozen=True):
 
     full: bool = False
     """Read and divide every page again, even if nothing has changed."""
+    embed: bool = False
+    """Embed every passage again as well, instead of reusing vectors of unchanged text; implies `full`."""
     pages: Annotated[tuple[PagePath, ...], Meta(min_length=1, max_length=1_000)] = ()
     """Read only these pages again, in the serving index."""
     rollback: bool = False

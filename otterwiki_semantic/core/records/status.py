@@ -191,8 +191,8 @@ class Rollback(Struct, frozen=True):
 class IndexStatus(Struct, frozen=True, kw_only=True):
     """What the index holds and its state."""
 
-    status: Literal["ready", "indexing", "error"]
-    """`ready`: searches see all of HEAD."""
+    status: Literal["ready", "ready_by_words", "indexing", "error"]
+    """`ready`: searches see all of HEAD. `ready_by_words`: some or all pages lack vectors; `problems` says why."""
     indexed_commit: str | None
     """The commit that the index equals; null: none yet."""
     head_commit: str | None

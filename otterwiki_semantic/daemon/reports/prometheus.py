@@ -73,6 +73,8 @@ class PrometheusTelemetry(Telemetry):
         name = f"{PREFIX}_sync_duration_seconds"
         self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
         self._syncs = self._counters("syncs", "Comparisons with HEAD, by their outcome.", "outcome", _Sync)
+        about = "Pages that syncs indexed or removed."
+        self._pages_indexed = Counter(f"{PREFIX}_pages_indexed", about, registry=self._registry)
         self._errors = self._counters("errors", "What failed.", "kind", Failure)
         self._equalled_at = time.monotonic()
         """When the index was last known to equal HEAD, or was opened."""
@@ -107,9 +109,10 @@ class PrometheusTelemetry(Telemetry):
         self._embedding_seconds[kind].observe(time.perf_counter() - start)
         self._texts[kind].inc(texts)
 
-    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
-        self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
-        if has_changed:
+    def record_sync(self, seconds: float, pages: int) -> None:
+        self._syncs[_Sync.CHANGED if pages else _Sync.UNCHANGED].inc()
+        self._pages_indexed.inc(pages)
+        if pages:
             self._sync_seconds.observe(seconds)
 
     def record_up_to_date(self) -> None:

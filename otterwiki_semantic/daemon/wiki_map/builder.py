@@ -23,6 +23,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import LimitExceededError, MapError
 from otterwiki_semantic.core.files import read_record, write_atomically
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places, project
@@ -40,7 +41,6 @@ _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 <
 _DIGITS = 5
 _SLOT = "map"
 _OFF = "the map is switched off; add map to SEMANTIC_PAGES"
-_MISSING = 'scikit-learn is not installed: pip install "otterwiki-semantic[map]", then restart the wiki'
 _FULL = "make room on the disk of the data directory, or let the wiki's user write to it"
 
 _Share = Annotated[float, Meta(ge=0, le=1)]
@@ -135,7 +135,10 @@ class WikiMapBuilder:
                 _TIMEOUT_SECONDS, project, vectors, _last_places(self._map, list(titles)), list(titles.values())
             )
         except ImportError as error:
-            raise MapError(f"the map cannot be made, because {_MISSING} ({error})") from error
+            raise MapError(
+                f"the map cannot be made, because scikit-learn is not installed: {pip_install('map')}, then restart the wiki "
+                f"({error})"
+            ) from error
         except LimitExceededError as error:
             raise MapError(f"making the map {error}; it is retried automatically") from error
         inside, span = framed(found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens
@@ -101,7 +102,7 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
         from transformers.utils.logging import disable_progress_bar
     except ImportError:
         raise ModelError(
-            'sentence-transformers is not installed; install it with: pip install "otterwiki-semantic[sentence-transformers]"'
+            f"sentence-transformers is not installed; install it with: {pip_install('sentence-transformers')}"
         ) from None
     options = model_options(settings)
     check_not_reserved(options, _RESERVED)

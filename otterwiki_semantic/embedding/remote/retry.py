@@ -42,8 +42,8 @@ class RetryPolicy:
 
 
 INDEXING = RetryPolicy(timeout=60, retries=3, first_pause=1)
-IDENTIFICATION = RetryPolicy(timeout=30, retries=0)
-"""Syncing waits meanwhile, and the server is asked again soon; a model may have to be loaded."""
+IDENTIFICATION = RetryPolicy(timeout=30, retries=3, first_pause=1, total=60)
+"""As patient as indexing, within a minute in which HEAD is not followed. A model may have to be loaded."""
 WINDOW_PROBE = RetryPolicy(timeout=60, retries=0)
 """A single probe, with the longest texts of all."""
 INTERACTIVE = RetryPolicy(timeout=2.4, retries=1, first_pause=0.1, total=5)

@@ -125,6 +125,11 @@ class NoteAnswer(ToolResponse):
     links_to: list[str] | None = Field(default=None, description="Pages it links to")
     linked_from: list[str] | None = Field(default=None, description="Pages that link to it")
 
+    def text(self) -> str:
+        """Return the answer as text, which begins with what is left out: the end of a long text is easily missed."""
+        whole = "\n".join(self.lines(Markers()))
+        return f"Cut: {self.left_out}\n{whole}" if self.left_out else whole
+
     def lines(self, markers: Markers) -> list[str]:
         changed = f", changed {self.updated[:10]}" if self.updated else ""
         shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision}"]

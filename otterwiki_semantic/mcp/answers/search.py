@@ -50,6 +50,7 @@ class Passage(Part):
             f"attached to {escaped(path=self.attached_to)}" if self.attached_to else "",
             f"page {self.page_number} of the file" if self.page_number else "",
             "" if self.relevant else "not relevant",
+            "" if self.similarity is None else f"similarity {self.similarity:.2f}",
             f"question {', '.join(map(str, questions))}" if questions else "",
             f"page of {count(self.page_words, 'word')}",
             f"changed {self.updated}" if self.updated else "",

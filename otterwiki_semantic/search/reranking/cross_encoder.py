@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from otterwiki_semantic.core.errors import RerankerError
+from otterwiki_semantic.core.installation import pip_install
 
 _BATCH = 8
 """Texts scored between two checks of the time."""
@@ -39,7 +40,7 @@ class CrossEncoderReranker:
         except ImportError as error:
             raise RerankerError(
                 f"{self.name} needs sentence-transformers ({error}): "
-                'pip install "otterwiki-semantic[sentence-transformers]", and restart the wiki'
+                f"{pip_install('sentence-transformers')}, and restart the wiki"
             ) from None
         try:
             model = CrossEncoder(self._source)

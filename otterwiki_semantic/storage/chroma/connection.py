@@ -51,6 +51,7 @@ class ChromaServer:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
         settings = Settings(
             anonymized_telemetry=False,
+            chroma_api_impl="chromadb.api.fastapi.FastAPI",  # chromadb-client accepts no other
             chroma_otel_collection_endpoint="",
             chroma_server_host=self.url,
             chroma_server_http_port=0,  # required, but ignored with a full URL

@@ -36,6 +36,7 @@ from otterwiki_semantic.cli.doctor.files import (
 )
 from otterwiki_semantic.cli.doctor.index import check_index, status_findings
 from otterwiki_semantic.cli.doctor.services import check_model, check_vector_store, check_wiki
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -206,7 +207,7 @@ def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> Non
     (problem,) = (each for each in json.loads(answer.stdout)["findings"] if each["level"] == "problem")
     assert problem["what"] == "model"
     assert "model.onnx is damaged" in problem["detail"]
-    assert problem["hint"].endswith("pip install --force-reinstall otterwiki-semantic")
+    assert problem["hint"].endswith(pip_install(reinstall=True))
 
 
 def test_without_a_repository_or_a_place_beside_it_the_rest_is_looked_at() -> None:
@@ -286,6 +287,7 @@ def test_every_extra_is_looked_for_in_an_installation_that_is_as_it_should_be() 
     assert {f"extra {name}" for name in extras["options.extras_require"]} - looked_for == {
         "extra site",
         "extra wiki",
+        "extra dist",
         "extra test",
         "extra lint",
     }

@@ -192,12 +192,12 @@ def test_a_record_of_a_rollback_that_cannot_be_read_is_ignored(wiki: Wiki, caplo
     assert wiki.ask("vegetables").results[0].path == "garden"
 
 
-def answered(wiki: Wiki, degraded: int) -> None:
-    """Let the index have 200 answers, of which some are degraded."""
+def answered(wiki: Wiki, degraded: int, seconds: float = 0.005) -> None:
+    """Record 200 answers, some of them degraded; each took this long."""
     good = wiki.ask("vegetables")
     bad = structs.replace(good, degraded="the model failed")
     answers = [bad] * degraded + [good] * (200 - degraded)
-    wiki.index._rollbacks.watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 1.0))
+    wiki.index._rollbacks.watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 200 * seconds))
 
 
 @pytest.mark.parametrize(
@@ -220,6 +220,24 @@ def test_answers_that_are_degraded_half_as_often_again_roll_back(
     assert status.rollback is not None
     assert status.rollback.reason == f"{after / 200:.0%} of 200 answers were degraded, and {before / 200:.0%} before"
     assert status.indexed_commit == head_of(wiki.settings.repository)
+
+
+@pytest.mark.parametrize(("before", "after", "is_rolled_back"), [(0.03, 0.07, True), (0.01, 0.049, False), (0.04, 0.07, False)])
+def test_searches_that_take_twice_as_long_roll_back_from_50_ms_on(
+    wiki: Wiki, before: float, after: float, is_rolled_back: bool
+) -> None:
+    answered(wiki, 0, before)
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    answered(wiki, 0, after)
+    if is_rolled_back:
+        eventually(lambda: wiki.index.must_reopen)
+        wiki.reopen()
+        rollback = wiki.index.status().rollback
+        assert rollback is not None
+        assert rollback.reason == f"the median search took {after * 1000:.0f} ms, and {before * 1000:.0f} ms before"
+    else:
+        answered(wiki, 200)
+        assert not wiki.index.must_reopen, "only the first answers are compared"
 
 
 def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_has_chosen(

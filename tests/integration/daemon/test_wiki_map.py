@@ -13,6 +13,7 @@ from statistics import median
 
 import pytest
 
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import NO_URLS, MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
@@ -244,7 +245,7 @@ def test_without_the_library_it_says_what_to_install(
     found = eventually(lambda: found if (found := index.map()).message else None)
     assert found is not None
     assert found.state is MapState.UNAVAILABLE
-    assert 'pip install "otterwiki-semantic[map]"' in str(found.message)
+    assert pip_install("map") in str(found.message)
     assert index.status().status == "ready"
 
 

@@ -22,7 +22,6 @@ from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
-from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
 from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.fake_time import FakeTime
 from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving
@@ -599,13 +598,17 @@ def test_a_query_does_not_ask_what_the_model_is(setup: Setup, provider: str) -> 
     assert setup.server.asked == []
 
 
-def test_preparing_asks_once_and_not_for_long(setup: Setup) -> None:
-    setup.server.replies.append(Reply(503, "busy"))
+def test_the_first_contact_is_as_patient_as_indexing(setup: Setup) -> None:
+    setup.server.replies.extend([Reply(503, "busy")] * 3)
+    setup.open().prepare()
+    assert setup.time.pauses == [1, 2, 4]
+
+
+def test_the_first_contact_ends_after_four_attempts(setup: Setup) -> None:
+    setup.server.replies.extend([Reply(503, "busy")] * 4)
     with pytest.raises(ModelUnreachableError, match="HTTP 503"):
         setup.open().prepare()
-    assert setup.time.pauses == []
-    assert len(setup.server.texts) == 1
-    assert IDENTIFICATION.retries == 0
+    assert len(setup.server.texts) == 4
 
 
 def test_a_query_in_many_parts_has_no_more_time_than_another(setup: Setup) -> None:

@@ -164,7 +164,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     index = IndexEngine(settings)
     monkeypatch.setattr(index.embedder, "embed", fail)
     index.start()
-    eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready")
+    eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready_by_words")
     serving = index._manager.serving
     assert serving is not None
     collect_garbage = serving.catalog.collect_garbage

@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 import pytest
 
+from otterwiki_semantic.cli.common import indexed
 from otterwiki_semantic.core.errors import RebuildRunningError
 from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -180,6 +181,20 @@ def test_pages_saved_while_the_server_is_down_are_pending_and_found_by_words(wik
     wiki.up()
     eventually(lambda: ask(index, "where is honey", Mode.SEMANTIC).degraded is None and is_well(index), 60)
     assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
+
+
+def test_the_command_index_asks_a_model_that_was_out_of_reach_at_once_and_waits(
+    wiki: Wiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 3600.0)
+    wiki.down()
+    index = wiki.start()
+    eventually(lambda: index.status().status == "ready_by_words")
+    assert index.status().vectors == 0
+    wiki.up()
+    status = indexed(index)
+    assert (status.status, status.problems) == ("ready", ())
+    assert status.vectors > 0
 
 
 def test_after_a_start_without_the_server_the_index_is_what_it_was(wiki: Wiki) -> None:

@@ -249,10 +249,10 @@ def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def reindexed(index: IndexEngine, *, full: bool = False) -> IndexStatus:
+def reindexed(index: IndexEngine, *, full: bool = False, embed: bool = False) -> IndexStatus:
     """Ask for a rebuild and wait until it serves."""
     before = index.status().generation
-    index.reindex(full=full)
+    index.reindex(full=full, embed=embed)
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     status = index.status()
     assert (status.rebuild.state, status.rebuild.error) == (RebuildState.DONE, None)
@@ -296,6 +296,16 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
     assert status.rebuild.pages_done == PAGES
     eventually(lambda: serving(index).mirror.is_whole)
+
+
+def test_every_passage_is_embedded_again_on_request(opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    status = reindexed(index, full=True, embed=True)
+    assert len(pages_read) == PAGES
+    assert (status.embedded_texts, status.rebuild.copies, status.vectors) == (PAGES, False, PAGES)
+    assert status.rebuild.estimate is not None
+    assert status.rebuild.estimate.texts == PAGES
 
 
 def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:

@@ -175,7 +175,7 @@ def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(inde
     eventually(lambda: found_by_words(index))
     model.fails = True
     model.allow()
-    eventually(lambda: index.status().status == "ready")
+    eventually(lambda: index.status().status == "ready_by_words")
     status = index.status()
     assert 0 < status.index.pending_pages < PAGES
     assert any("found by keywords only" in problem.message for problem in status.problems)

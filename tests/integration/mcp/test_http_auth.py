@@ -13,6 +13,7 @@ import anyio
 import httpx
 import pytest
 
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.http_auth import http_access
 from otterwiki_semantic.mcp.rest_backend import RestBackend
@@ -115,7 +116,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
     command = [sys.executable, "-c", code, "mcp", "--url", "http://127.0.0.1:9"]
     answer = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert answer.returncode == 1
-    assert answer.stderr.endswith("pip install 'otterwiki-semantic[mcp]'\n")
+    assert answer.stderr.endswith(f"{pip_install('mcp')}\n")
 
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])

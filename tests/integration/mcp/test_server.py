@@ -301,6 +301,9 @@ def test_an_alias_answers_as_the_tool_that_it_stands_for(wiki: LiveWiki, connect
         found = agent.result("search_markdown", query="air in a radiator", num_results=2)
         assert found == agent.result("semantic_search", query="air in a radiator", n=2)
         assert len(found["results"]) == 2
+        told = json.loads(agent.text("search_markdown", query="air in a radiator", num_results=2))
+        assert [set(each) for each in told["results"]] == [{"file", "section", "header_path", "content", "similarity"}] * 2
+        assert told["results"][0]["file"] == "house/heating.md"
         assert "num_results" in agent.error("search_markdown", query="air", num_results=51)
         updated = agent.result("update_files", file_paths=["garden.md", "house/heating"])
         assert (updated["state"], updated["pages"]) == ("done", 2)
