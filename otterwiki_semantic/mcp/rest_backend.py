@@ -88,6 +88,9 @@ class RestBackend:
     async def edit(self, path: str, body: Json) -> Json:
         return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PATCH"))
 
+    async def delete(self, path: str, arguments: Mapping[str, Any]) -> Json:
+        return await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", arguments, method="DELETE")
+
     async def _ask(
         self,
         route: str,

@@ -37,11 +37,21 @@ class WrittenAnswer(ToolResponse):
         return shown
 
 
+class DeletedAnswer(ToolResponse):
+    """A page that was deleted."""
+
+    path: str = Field(description="The page's path")
+    revision: str = Field(description="The commit that deleted it; its parent has the page")
+
+    def lines(self, _: Markers) -> list[str]:
+        return [f"deleted, revision {self.revision}"]
+
+
 def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
     """Add the tools that create and change pages, in the name of the caller's account in the wiki."""
 
-    def changes(title: str) -> Callable[[Callable[..., object]], None]:
-        notes = ToolAnnotations(title=title, read_only_hint=False, destructive_hint=False, open_world_hint=False)
+    def changes(title: str, *, deletes: bool = False) -> Callable[[Callable[..., object]], None]:
+        notes = ToolAnnotations(title=title, read_only_hint=False, destructive_hint=deletes, open_world_hint=False)
         return lambda tool: server.add_tool(tool, title=title, annotations=notes)
 
     @changes("Create a page")
@@ -58,6 +68,13 @@ def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
     async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> CallToolResult:
         """Add Markdown at the end of a page, or of a section."""
         return await _saved(wiki.edit(path, _given(append=text, section=section or None, message=message or None)))
+
+    @changes("Delete a page", deletes=True)
+    async def delete_note(path: str, revision: str, message: str = "") -> CallToolResult:
+        """Delete a page as read_note returned it at revision; its subpages and attached files stay. Git still has it."""
+        with tool_errors():
+            body = await wiki.delete(path, _given(revision=revision, message=message or None))
+            return DeletedAnswer(path=body["path"], revision=body["revision"][:REVISION_DIGITS]).result()
 
 
 def _given(**values: str | None) -> Json:

@@ -27,6 +27,8 @@ from otterwiki_semantic.core.errors import PageChangedError, PageExcludedError, 
 from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import (
+    DeletedPage,
+    DeleteRequest,
     EditRequest,
     Mode,
     PageRequest,
@@ -94,6 +96,18 @@ def edit(path: str, asked: EditRequest) -> WrittenPage:
             text = _replaced(before.content, asked.old or "", asked.new or "")
         written = _save(before, path, text, asked.message)
     return _settled(written)
+
+
+def delete(path: str, asked: DeleteRequest) -> DeletedPage:
+    """Delete a page, without its subpages and attached files, if it is as in the revision."""
+    path = _checked(path)
+    with _alone():
+        before = _page(path)
+        if before is None:
+            raise PageNotFoundError(f"the wiki has no page {path!r}", ())
+        _check_revision(before, asked.revision)
+        revision = _delete_in_wiki(before, asked.message)
+    return DeletedPage(before.path, revision, indexed=_is_indexed())
 
 
 def _checked(path: str) -> str:
@@ -190,14 +204,21 @@ def _save(before: PageView | None, path: str, text: str, message: str) -> Writte
 
 def _settled(written: WrittenPage) -> WrittenPage:
     """Return an answer once the index has the page, with related pages if it is new; or after some seconds."""
-    options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS)
-    with suppress(SemanticError):
-        state = extension().index.search(["page"], options, context=SearchContext(is_logged=False))[0].index
-        written = structs.replace(written, indexed=state.commit == state.head)
-        if written.created and written.indexed:
+    written = structs.replace(written, indexed=_is_indexed())
+    if written.created and written.indexed:
+        with suppress(SemanticError):
             related = extension().index.related(written.path, _RELATED, page_urls()).results
             return structs.replace(written, related=related)
     return written
+
+
+def _is_indexed() -> bool:
+    """Wait some seconds until the index equals HEAD; return whether it does."""
+    options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS)
+    with suppress(SemanticError):
+        state = extension().index.search(["page"], options, context=SearchContext(is_logged=False))[0].index
+        return state.commit == state.head
+    return False
 
 
 def _excluded(path: str) -> ApiError:
@@ -290,6 +311,34 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     finally:
         session.pop("_flashes", None)
         session.modified = was_modified
+
+
+def _delete_in_wiki(before: PageView, message: str) -> str:
+    """Delete a page's file as the wiki does, and return the commit. Raises `ApiError` if it differs from git."""
+    page = _wiki_page_class()(before.path)
+    storage = _wiki_page_class().__init__.__globals__["storage"]
+    _let_threads_write(storage)
+    in_file = page.content or ""
+    has_same_text = normalize_newlines(in_file).rstrip() == normalize_newlines(before.content).rstrip()
+    if page_path(page.filename) != before.path or not has_same_text:
+        raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+    was_modified = session.modified
+    try:
+        page.delete(message, _author(), recursive=False)
+    except HTTPException:
+        raise
+    except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
+        if _blob(storage, page.filename) is not None:
+            log.exception("a page could not be deleted")
+            _unstage(storage, page.filename)
+            _restore(Path(storage.path) / page.filename, in_file)
+            reason = f"the page could not be deleted: {type(error).__name__}; the wiki's log says why"
+            raise ApiError("write_failed", reason) from error
+        log.exception("a page is deleted, but what follows failed")
+    finally:
+        session.pop("_flashes", None)
+        session.modified = was_modified
+    return str(storage.repo.head.commit.hexsha)
 
 
 def _author() -> tuple[str, str]:

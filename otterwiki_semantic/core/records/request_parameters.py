@@ -479,3 +479,12 @@ class EditRequest(Request, frozen=True):
         is_edit, is_append = None not in edit and self.section is None, self.append is not None and edit == (None, None, None)
         if is_edit == is_append or (is_edit and self.append is not None):
             raise ParameterError("send either revision, old and new, or append, with or without section")
+
+
+class DeleteRequest(Request, frozen=True):
+    """The page to delete, as it was read."""
+
+    revision: Revision
+    """The commit that the page was read in."""
+    message: Text = ""
+    """What is said about the change in the page's history."""

@@ -398,3 +398,13 @@ class WrittenPage(Struct, frozen=True, omit_defaults=True):
     """Of a page that was created: up to three pages about the same."""
     url: str | None = None
     """The page in the wiki."""
+
+
+class DeletedPage(Struct, frozen=True, omit_defaults=True):
+    """A page that was deleted."""
+
+    path: str
+    revision: str
+    """The commit that deleted it; its parent still has the page."""
+    indexed: bool
+    """Whether searches find it no more; else they will not in a moment."""

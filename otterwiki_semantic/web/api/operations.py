@@ -64,7 +64,7 @@ class Operation:
     or a response. Its docstring is the operation's summary.
     """
 
-    method: Literal["GET", "POST", "PUT", "PATCH"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
     answer: type

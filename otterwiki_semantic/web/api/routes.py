@@ -295,6 +295,18 @@ def edit_page(path: str, asked: records.EditRequest) -> records.WrittenPage:
     return writing.edit(path, asked)
 
 
+@Operation(
+    "DELETE",
+    "/semantic-search/pages/{path}",
+    records.DeletedPage,
+    Access.WRITERS,
+    errors=("writing_disabled", "page_unknown", "page_changed", "page_unreadable", "revision_unknown", "write_failed"),
+)
+def delete_page(path: str, asked: records.DeleteRequest) -> records.DeletedPage:
+    """Delete a page. Its subpages and attached files stay."""
+    return writing.delete(path, asked)
+
+
 @Operation("GET", "/semantic-search/history", records.PageHistory, Access.READERS, errors=("page_unknown",), is_cacheable=True)
 def get_history(asked: records.HistoryRequest) -> records.PageHistory:
     """The last commits that changed a page."""

@@ -22,7 +22,7 @@ PAGES: dict[str, str | bytes] = {
     "garden.md": "# Garden\n\n## Tomatoes\n\nPlant tomatoes in May, when no frost comes.\n\n## Beans\n\nThey climb.\n",
 }
 _PUMPKINS = "# Pumpkins\n\nPlant them in May, like tomatoes, without frost.\n"
-WRITERS = {"write_note", "edit_note", "append_note"}
+WRITERS = {"write_note", "edit_note", "append_note", "delete_note"}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,14 @@ def test_an_agent_writes_reads_and_edits(wiki: LiveWiki, agent: Agent) -> None:
     assert "in June" in agent.text("semantic_search", query="when to plant pumpkins")
     assert git(wiki.repository, "show", "HEAD:garden.md").split("## Beans")[0].rstrip().endswith("Tie them up.")
     assert git(wiki.repository, "log", "-3", "--format=%an").splitlines() == ["Admin"] * 3
+
+
+def test_an_agent_deletes_a_page_that_it_has_read(wiki: LiveWiki, agent: Agent) -> None:
+    agent.text("write_note", path="notes/old", text="# Old\n\nOut of date.\n")
+    revision = re.findall(r"revision (\w+)", agent.text("read_note", path="notes/old"))[0]
+    assert agent.text("delete_note", path="notes/old", revision=revision).startswith("deleted, revision ")
+    assert "the wiki has no page" in agent.error("read_note", path="notes/old")
+    assert "notes/old.md" not in git(wiki.repository, "ls-tree", "-r", "--name-only", "HEAD")
 
 
 def test_a_page_that_was_changed_is_shown_as_a_difference(agent: Agent) -> None:

@@ -523,3 +523,38 @@ def test_programs_write_while_people_read(wiki: LiveWiki) -> None:
         reader.join(30)
     assert replies == [200] * 15
     assert not any(reader.is_alive() for reader in readers)
+
+
+def delete(wiki: LiveWiki, path: str, **parameters: str) -> Reply:
+    return wiki.api("DELETE", f"/semantic-search/pages/{path}", **parameters)
+
+
+def test_a_page_is_deleted_at_the_revision_that_was_read(wiki: LiveWiki) -> None:
+    put(wiki, "shed", text="# Shed\n\nWhere the scythe hangs.\n")
+    put(wiki, "shed/roof", text="# Roof\n\nTarred.\n")
+    earlier = read(wiki, "shed")["revision"]
+    patch(wiki, "shed", append="And the rake.")
+    assert error_of(delete(wiki, "shed", revision=earlier)) == (409, "page_changed")
+    reply = delete(wiki, "shed", revision=read(wiki, "shed")["revision"], message="Torn down")
+    assert reply.status == 200, reply.text
+    assert (reply.json["path"], reply.json["indexed"], reply.json["revision"]) == ("shed", True, head_of(wiki.repository))
+    assert git(wiki.repository, "log", "-1", "--format=%s").strip() == "Torn down"
+    assert git(wiki.repository, "show", "--name-only", "--format=", "HEAD").split() == ["shed.md"]
+    assert error_of(wiki.api("GET", "/semantic-search/pages/shed")) == (404, "page_unknown")
+    assert read(wiki, "shed/roof")["title"] == "Roof"
+    assert "shed" not in [
+        hit["path"] for hit in wiki.api("GET", "/semantic-search", q="where the scythe hangs").json["results"]
+    ]
+
+
+def test_a_page_is_not_deleted_without_its_revision_or_over_changes_that_are_not_committed(wiki: LiveWiki) -> None:
+    assert error_of(delete(wiki, "garden")) == (422, "invalid_parameter")
+    assert error_of(delete(wiki, "nowhere", revision="abcdef12")) == (404, "page_unknown")
+    file = wiki.repository / "garden.md"
+    text = file.read_text()
+    file.write_text(text + "\nnot committed\n")
+    try:
+        assert error_of(delete(wiki, "garden", revision=read(wiki, "garden")["revision"]))[1] == "write_failed"
+        assert file.read_text().endswith("not committed\n")
+    finally:
+        file.write_text(text)

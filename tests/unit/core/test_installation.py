@@ -26,10 +26,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         if origin is not None:
             (directory / "direct_url.json").write_text(json.dumps(origin))
         monkeypatch.syspath_prepend(tmp_path / "site")
-        installation._origin.cache_clear()
 
-    yield install
-    installation._origin.cache_clear()
+    monkeypatch.setattr(installation, "_origin", installation._origin.__wrapped__)
+    return install
 
 
 @pytest.mark.parametrize(
