@@ -259,7 +259,8 @@ class LiveWiki:
 
 def is_settled(status: IndexStatus) -> bool:
     """Whether the index equals HEAD, and ChromaDB holds all of it."""
-    return status.status == "ready" and status.chroma is not None and status.chroma.state is ChromaState.READY
+    is_at_head = status.status in {"ready", "ready_by_words"}  # the latter if the model failed on a page
+    return is_at_head and status.chroma is not None and status.chroma.state is ChromaState.READY
 
 
 def is_whole(status: IndexStatus) -> bool:
