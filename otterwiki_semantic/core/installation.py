@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, requires
+from importlib.metadata import PackageNotFoundError, distributions, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -68,9 +68,9 @@ def requirements(package: str, extra: str = "") -> list[Requirement]:
 
 @cache
 def _origin() -> dict[str, Any]:
-    try:
-        text = distribution(NAME).read_text("direct_url.json")
-    except PackageNotFoundError:  # run from its source, without an installation
+    # An editable installation leaves an egg-info directory in the checkout, which has no METADATA.
+    installed = next((each for each in distributions(name=NAME) if each.read_text("METADATA")), None)
+    if installed is None:  # run from its source, without an installation
         return {"url": Path(otterwiki_semantic.__file__).parent.parent.as_uri(), "dir_info": {}}
-    found: dict[str, Any] = json.loads(text or "{}")
+    found: dict[str, Any] = json.loads(installed.read_text("direct_url.json") or "{}")
     return found
