@@ -187,15 +187,18 @@ class Repository:
         excluded = self.excluded_pages(commit)
         return {path: blob for path, blob in entries if path not in excluded}
 
-    def attachment_blobs(self, commit: str) -> dict[str, str]:
-        """Return the blob ids of the indexed attached files in a commit, by path. A page takes precedence over a file."""
+    def attachment_blobs(self, commit: str, pages: Container[str] | None = None) -> dict[str, str]:
+        """Return the blob ids of the indexed attached files in a commit, by path. A page takes precedence over a file.
+
+        `pages` are the paths of the commit's pages, if they are known.
+        """
         if not self.attachments.kinds:
             return {}
         names = _regular_files(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
         entries = {path: blob for name, blob in names if self.attachments.kind_of(path := _decoded(name))}
         if not entries:
             return {}
-        pages = self.page_blobs(commit)
+        pages = self.page_blobs(commit) if pages is None else pages
         excluded = self._matching_files(commit, self.exclude) if self.exclude else frozenset()
         wanted = self._matching_files(commit, self.attachments.globs) if self.attachments.globs else entries.keys()
         return {

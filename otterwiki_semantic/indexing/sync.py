@@ -92,8 +92,9 @@ def changed_pages(repository: Repository, catalog: Catalog, head: str | None) ->
     changes = repository.changes(equals, head) if equals and head else None
     attached: dict[str, str] = {}
     if changes is None:
-        attached = repository.attachment_blobs(head) if head else {}
-        blobs, known = repository.page_blobs(head) | attached if head else {}, catalog.blobs() | catalog.excluded_blobs()
+        pages = repository.page_blobs(head) if head else {}
+        attached = repository.attachment_blobs(head, pages) if head else {}
+        blobs, known = pages | attached, catalog.blobs() | catalog.excluded_blobs()
         others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
         changes = others, sorted(known.keys() - blobs.keys())
     changed, removed = changes

@@ -275,9 +275,7 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     A draft is not deleted: it belongs to a person who has not saved it. The wiki's flash message is dropped, as a program has
     no use for it.
     """
-    page = _wiki_page_class()(before.path if before else path)
-    storage = _wiki_page_class().__init__.__globals__["storage"]
-    _let_threads_write(storage)
+    page, storage = _page_in_wiki(before.path if before else path)
     file = repository.resolve() / page.filename
     if file.resolve() != file:
         raise ParameterError(f"path is {path!r}, which is a symbolic link, or in one")
@@ -288,14 +286,15 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     if not before:
         _check_git_takes(storage, page.filename, path)
     in_file, in_git = page.content or "", before.content if before else ""
-    if page.exists and normalize_newlines(in_file).rstrip() != normalize_newlines(in_git).rstrip():
+    if page.exists and not _is_same_text(in_file, in_git):
         if saved_text(in_file).strip() not in {"", text.strip()}:
-            raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+            raise _not_committed()
         _unstage(storage, page.filename)  # left by an interrupted save
     blob = _blob(storage, page.filename)
-    was_modified, page.discard_draft = session.modified, lambda _author: None
+    page.discard_draft = lambda _author: None
     try:
-        page.save(content=text, commit=message or _default_message(page), author=_author())
+        with _without_flash_message():
+            page.save(content=text, commit=message or _default_message(page), author=_author())
     except HTTPException:
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
@@ -308,23 +307,17 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         raise ApiError(
             "write_failed", f"the page could not be saved: {type(error).__name__}; the wiki's log says why"
         ) from error
-    finally:
-        session.pop("_flashes", None)
-        session.modified = was_modified
 
 
 def _delete_in_wiki(before: PageView, message: str) -> str:
     """Delete a page's file as the wiki does, and return the commit. Raises `ApiError` if it differs from git."""
-    page = _wiki_page_class()(before.path)
-    storage = _wiki_page_class().__init__.__globals__["storage"]
-    _let_threads_write(storage)
+    page, storage = _page_in_wiki(before.path)
     in_file = page.content or ""
-    has_same_text = normalize_newlines(in_file).rstrip() == normalize_newlines(before.content).rstrip()
-    if page_path(page.filename) != before.path or not has_same_text:
-        raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
-    was_modified = session.modified
+    if page_path(page.filename) != before.path or not _is_same_text(in_file, before.content):
+        raise _not_committed()
     try:
-        page.delete(message, _author(), recursive=False)
+        with _without_flash_message():
+            page.delete(message, _author(), recursive=False)
     except HTTPException:
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
@@ -335,10 +328,35 @@ def _delete_in_wiki(before: PageView, message: str) -> str:
             reason = f"the page could not be deleted: {type(error).__name__}; the wiki's log says why"
             raise ApiError("write_failed", reason) from error
         log.exception("a page is deleted, but what follows failed")
+    return str(storage.repo.head.commit.hexsha)
+
+
+def _page_in_wiki(path: str) -> tuple[Any, Any]:
+    """Return the wiki's object for a page, and its storage."""
+    page_class = _wiki_page_class()
+    storage = page_class.__init__.__globals__["storage"]
+    page = page_class(path)
+    _let_threads_write(storage)
+    return page, storage
+
+
+def _is_same_text(one: str, other: str) -> bool:
+    return normalize_newlines(one).rstrip() == normalize_newlines(other).rstrip()
+
+
+def _not_committed() -> ApiError:
+    return ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+
+
+@contextmanager
+def _without_flash_message() -> Iterator[None]:
+    """Drop the message that the wiki shows a person after a change, and leave the session as it was."""
+    was_modified = session.modified
+    try:
+        yield
     finally:
         session.pop("_flashes", None)
         session.modified = was_modified
-    return str(storage.repo.head.commit.hexsha)
 
 
 def _author() -> tuple[str, str]:

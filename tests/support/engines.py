@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
 from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -23,3 +28,21 @@ def wait_until_equal(index: IndexEngine) -> IndexStatus:
     status = eventually(equal)
     assert status is not None
     return status
+
+
+@contextmanager
+def restarting(settings: Settings) -> Iterator[Callable[..., IndexEngine]]:
+    """Yield a function that restarts the index with some settings changed, and waits until it equals HEAD."""
+    made: list[IndexEngine] = []
+
+    def restart(**changes: Any) -> IndexEngine:
+        close()
+        made.append(opened(replace(settings, **changes)))
+        return made[0]
+
+    def close() -> None:
+        while made:
+            made.pop().close()
+
+    yield restart
+    close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
 from tests.support.attachments import pdf, word
-from tests.support.engines import opened, wait_until_equal
+from tests.support.engines import opened, restarting, wait_until_equal
 from tests.support.live_wiki import commit, git, make_repository
 
 CONTRACT = pdf(
@@ -51,20 +50,8 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def start(settings: Settings) -> Iterator[Start]:
-    """Restarts the index with some settings, and waits until it equals HEAD."""
-    made: list[IndexEngine] = []
-
-    def restart(**changes: Any) -> IndexEngine:
-        close()
-        made.append(opened(replace(settings, **changes)))
-        return made[0]
-
-    def close() -> None:
-        while made:
-            made.pop().close()
-
-    yield restart
-    close()
+    with restarting(settings) as restart:
+        yield restart
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from otterwiki_semantic.core.records import DraftRequest, Mode, Page, PageListRe
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
-from tests.support.engines import opened, wait_until_equal
+from tests.support.engines import restarting, wait_until_equal
 from tests.support.live_wiki import commit, eventually, git, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.rerank_server import RerankServer
@@ -49,20 +49,8 @@ def settings(tmp_path: Path, server: ModelServer) -> Settings:
 
 @pytest.fixture
 def start(settings: Settings) -> Iterator[Start]:
-    """Restarts the index with some settings, and waits until it equals HEAD."""
-    made: list[IndexEngine] = []
-
-    def restart(**changes: Any) -> IndexEngine:
-        close()
-        made.append(opened(replace(settings, **changes)))
-        return made[0]
-
-    def close() -> None:
-        while made:
-            made.pop().close()
-
-    yield restart
-    close()
+    with restarting(settings) as restart:
+        yield restart
 
 
 def sent(server: ModelServer) -> str:
