@@ -23,7 +23,7 @@ PARTS = {
     "embedding": "embedding against sentence-transformers on PyTorch, and against the processor's limit",
     "rerank": "a cross-encoder that reads the best passages again",
     "reading": "reading pages until they are found by their words, by stage",
-    "attached": "attached PDFs: reading them, and searches meanwhile",
+    "attached": "attached PDFs: reading speed, and searches while they are read",
     "build": "a first build, a reindex, and a sync that finds nothing to do",
     "folders": "following a folder of 10,000 notes",
     "recall": "what the approximate search for vectors misses",

@@ -23,7 +23,7 @@ _FILES, _FEW_FILES, _PAGES = 500, 100, 10
 
 
 def measure(options: Options) -> Iterator[Figure]:
-    """Yield what converting takes, how soon all is found by its words, and searches meanwhile."""
+    """Yield the cost of a page, when all files are found by their words, and the time of a search until then."""
     count = _FEW_FILES if options.small else _FILES
     files = {f"page{number}/file{number}.pdf": _file(number) for number in range(count)}
     pages = {f"page{number}.md": f"# Page {number}\n" for number in range(count)}
@@ -70,6 +70,6 @@ def _index(repository: Path, data_dir: Path, count: int) -> list[Figure]:
     note = f"p95 {times[int(0.95 * len(times))]:.0f} ms, {len(times)} searches"
     return [
         Figure("until all is found by its words", count * _PAGES / seconds, "pages/s", note=f"{count} files, {seconds:.0f} s"),
-        Figure("searches meanwhile", times[len(times) // 2], "ms", note=note),
+        Figure("search while files are read", times[len(times) // 2], "ms", note=note),
         Figure("memory of the index's process", memory, "MB"),
     ]
