@@ -1,3 +1,5 @@
+"""Reading repositories: every way in which git stores HEAD, pages and history, compared with git itself."""
+
 from __future__ import annotations
 
 import os

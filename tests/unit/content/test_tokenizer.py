@@ -1,3 +1,5 @@
+"""How words are stored and found: folded, stemmed, in parts and whole."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

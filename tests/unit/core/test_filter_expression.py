@@ -1,3 +1,5 @@
+"""The grammar of filter expressions."""
+
 from __future__ import annotations
 
 import pytest
