@@ -48,7 +48,6 @@ class Profile:
     whole_page: int = 0
     """A page of at most this size is a single chunk, if it fits in the window."""
     repeats_paragraphs: bool = False
-    """Whether the overlap consists of whole paragraphs."""
     max_size: int = 0
     """A section of at most this size is a single chunk, if it fits in the window. Only whole-page chunks may be larger.
 
@@ -56,11 +55,6 @@ class Profile:
     """
     alone_level: int = 0
     """Sections up to this heading level are never merged with text before them, however short it is."""
-
-    @property
-    def prefix_window(self) -> int:
-        """The most tokens that the heading path may take: a quarter of the window."""
-        return self.window // 4
 
     @property
     def fingerprint(self) -> str:

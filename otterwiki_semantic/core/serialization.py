@@ -42,10 +42,7 @@ def to_builtins(value: Any) -> Any:
 
 
 def json_schemas(records: Iterable[type]) -> dict[str, Schema]:
-    """Return the JSON Schemas of records and their nested records, by name; references are below `components/schemas`.
-
-    Every field is required, except fields that may be left out.
-    """
+    """Return the JSON Schemas of records and their nested records, by name; references are below `components/schemas`."""
     known = {record.__name__: record for record in _reachable(records)}
     _, schemas = msgspec.json.schema_components(list(known.values()), ref_template=_REFERENCE)
     return {name: _described(known[name], schema) if name in known else schema for name, schema in schemas.items()}

@@ -30,10 +30,7 @@ def count_occurrences(text: str, part: str) -> int:
 
 
 def append_after(text: str, line: int, addition: str) -> str:
-    """Insert an addition below a line (from 1), with one empty line on each side.
-
-    An addition that continues a list or a table has no empty line above it.
-    """
+    """Insert an addition below a line (from 1), after an empty line unless it continues a list or a table."""
     lines = normalize_newlines(text).split("\n")
     before, after = "\n".join(lines[:line]).rstrip(), "\n".join(lines[line:])
     addition = saved_text(addition).removesuffix("\n")
@@ -44,7 +41,6 @@ def append_after(text: str, line: int, addition: str) -> str:
 
 
 def _continues(before: str, addition: str) -> bool:
-    """Whether an addition continues the list or the table that a text ends with."""
     last, (first, *others) = before.rpartition("\n")[2], addition.split("\n")
     if (item := _ITEM.match(last)) and (other := _ITEM.match(first)):
         return item.groups() == other.groups()

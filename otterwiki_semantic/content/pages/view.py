@@ -1,7 +1,4 @@
-"""A page as the API and agents read it: whole, by section or by line.
-
-This module has only what depends on a page's text alone, and runs in a process with a time limit.
-"""
+"""A page as the API and agents read it: whole, by section or by line. Runs in a process with a time limit."""
 
 from __future__ import annotations
 
@@ -39,7 +36,12 @@ def view_page(path: str, revision: str, text: str, request: PageRequest, kind: F
     entries = outline(document, len(lines))
     if starts:
         entries = tuple(structs.replace(entry, anchor=page_anchor(_page_of(entry.start_line, starts))) for entry in entries)
-    parts = [_file_page(lines, starts, name) or _part(lines, find_section(entries, name, title)) for name in request.section]
+    parts = []
+    for name in request.section:
+        if (part := _file_page(lines, starts, name)) is None:
+            found = find_section(entries, name, title)
+            part = _page_part(lines, found, found.start_line, found.end_line, found.word_count)
+        parts.append(part)
     if request.lines is not None:
         parts.append(_lines_part(lines, entries, request.lines, request.around))
     return PageView(
@@ -78,11 +80,6 @@ def _file_page(lines: Sequence[str], starts: Sequence[tuple[int, int]], name: st
     return PagePart(f"page {number}", (f"page {number}",), page_anchor(number), first, last, count_words(content), content)
 
 
-def _part(lines: Sequence[str], entry: OutlineEntry) -> PagePart:
-    content = _content(lines, entry.start_line, entry.end_line)
-    return _page_part(entry, entry.start_line, entry.end_line, entry.word_count, content)
-
-
 def _lines_part(lines: Sequence[str], entries: Sequence[OutlineEntry], wanted: tuple[int, int], around: int) -> PagePart:
     first, last = wanted
     total = len(lines)
@@ -90,19 +87,20 @@ def _lines_part(lines: Sequence[str], entries: Sequence[OutlineEntry], wanted: t
         raise ParameterError(f"lines begins at {first}; the page has {total} lines")
     within = [entry for entry in entries if entry.start_line <= first <= entry.end_line]
     innermost = max(within, key=lambda entry: (entry.start_line, entry.level), default=None)
-    first, last = max(1, first - around), min(total, last + around)
+    return _page_part(lines, innermost, max(1, first - around), min(total, last + around))
+
+
+def _page_part(
+    lines: Sequence[str], entry: OutlineEntry | None, first: int, last: int, word_count: int | None = None
+) -> PagePart:
     content = _content(lines, first, last)
-    return _page_part(innermost, first, last, count_words(content), content)
-
-
-def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> PagePart:
     return PagePart(
         section=entry.heading if entry else "",
         section_path=entry.path if entry else (),
         anchor=entry.anchor if entry else "",
         start_line=first,
         end_line=last,
-        word_count=words,
+        word_count=count_words(content) if word_count is None else word_count,
         content=content,
     )
 

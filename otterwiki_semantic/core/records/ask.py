@@ -48,7 +48,7 @@ def numbered_sources(named: Sequence[Sequence[int]], total: int) -> dict[int, in
 
 
 class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
-    """An answer to a question, and what it rests on."""
+    """An answer to a question, with its sources."""
 
     question: str
     answer: tuple[AnswerSentence, ...]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import cycle, islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import structs
 
-from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.http import ProviderError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens, estimating_counter
+from otterwiki_semantic.embedding.local.bundled import ESTIMATING_COUNTER, SPECIAL_TOKENS
 from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
 from otterwiki_semantic.embedding.remote.provider import (
     EmbeddingProvider,
@@ -51,7 +50,6 @@ _SAME = 0.995
 _PROBE_SIZES = (2048, 1024, 512, 256)
 """Numbers of words in the probe texts. Each word is one token for most tokenizers."""
 _COMMON_SHARE = 0.75
-"""The share of words in the common beginning of both texts."""
 _SAME_COSINE = 0.9999
 """The cosine from which the model has read the same of both texts: it cut off their different ends."""
 _COMMON_WORDS = ("river", "stone", "garden", "winter", "letter", "bridge", "market", "candle", "forest", "window", "harbour")
@@ -62,22 +60,19 @@ _LAST_WORDS = (
 
 
 class _Request(NamedTuple):
-    """Parameters for embedding a list of texts."""
-
     prompt: str
-    """The prefix of each text."""
     policy: RetryPolicy
     deadline: float
     """When the whole request must be done, in the time of `time.monotonic`."""
     is_query: bool
     dimension: int | None
-    """The expected dimension, or None if it is unknown."""
 
 
 class RemoteModel(ModelWithInfo):
     """An `Embedder` for a model on a server."""
 
     asks_server = True
+    word_counter = ESTIMATING_COUNTER
 
     def __init__(self, settings: Settings, provider: EmbeddingProvider) -> None:
         super().__init__(settings)
@@ -90,8 +85,8 @@ class RemoteModel(ModelWithInfo):
 
     @property
     def overhead(self) -> int:
-        """An estimate of the overhead in tokens."""
-        return min(SPECIAL_TOKENS + self._prompt_tokens, self.window // 2)
+        prompt = self._prompts[False]
+        return min(SPECIAL_TOKENS + (self.count_tokens([prompt])[0] if prompt else 0), self.window // 2)
 
     def prepare(self) -> None:
         """Ask the server for its model, unless this was done recently; a different model changes the fingerprint."""
@@ -117,22 +112,11 @@ class RemoteModel(ModelWithInfo):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return estimates: the model's own tokenizer is on the server."""
-        return estimate_tokens(texts)
-
-    @property
-    def word_counter(self) -> WordTokenCounter:
-        """A counter of the same tokens, for any process and much faster."""
-        return estimating_counter()
+        return self.word_counter.count_tokens(texts)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return estimates."""
         prompt = self._prompts[False]
-        return [count + SPECIAL_TOKENS for count in estimate_tokens([prompt + text for text in texts])]
-
-    @cached_property
-    def _prompt_tokens(self) -> int:
-        prompt = self._prompts[False]
-        return estimate_tokens([prompt])[0] if prompt else 0
+        return [count + SPECIAL_TOKENS for count in self.count_tokens([prompt + text for text in texts])]
 
     def _request(self, policy: RetryPolicy, *, is_query: bool) -> _Request:
         return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
@@ -151,7 +135,7 @@ class RemoteModel(ModelWithInfo):
             return np.empty((0, self.dimension), dtype=np.float32)
 
         def fits(text: str) -> bool:
-            return estimate_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
+            return self.count_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
 
         def embed(parts: Sequence[str]) -> Matrix:
             return np.concatenate([self._embed_batch(batch, request) for batch in self._batches(parts, request)])
@@ -161,7 +145,7 @@ class RemoteModel(ModelWithInfo):
     def _batches(self, texts: Sequence[str], request: _Request) -> Iterator[list[str]]:
         batch: list[str] = []
         tokens = 0
-        for text, count in zip(texts, estimate_tokens([request.prompt + text for text in texts]), strict=True):
+        for text, count in zip(texts, self.count_tokens([request.prompt + text for text in texts]), strict=True):
             if batch and (len(batch) >= self._max_texts or tokens + count > self._provider.max_tokens):
                 yield batch
                 batch, tokens = [], 0
@@ -217,7 +201,9 @@ class RemoteModel(ModelWithInfo):
             if not refusal.is_temporary:
                 raise ModelError(message) from None
             self._identified.stop()
-            if not request.is_query or (request.policy in _INTERACTIVE and not _may_be_of_one_text(refusal, request)):
+            # Ollama fails if a model returns NaN for one text of a batch.
+            may_be_one_text = request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
+            if not request.is_query or (request.policy in _INTERACTIVE and not may_be_one_text):
                 self._cooldown.start()
             raise ModelUnreachableError(message) from None
         self._cooldown.stop()
@@ -252,11 +238,6 @@ class RemoteModel(ModelWithInfo):
             return None
 
 
-def _may_be_of_one_text(refusal: ProviderError, request: _Request) -> bool:
-    """Whether one text of a batch may have caused the failure: Ollama fails if a model returns NaN for one."""
-    return request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
-
-
 def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> bool:
     """Whether a model is the known one, by its digest or else by its vector of the sample."""
     if len(sample) != info.dimension:
@@ -269,12 +250,8 @@ def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> 
 def find_window(embed: Callable[[Sequence[str]], Matrix | None]) -> int:
     """Return a lower bound of the model's context window; `embed` returns None for texts refused as too long."""
     for words in _PROBE_SIZES:
-        vectors = embed(_pair(words))
+        common = [*islice(cycle(_COMMON_WORDS), int(words * _COMMON_SHARE))]
+        vectors = embed([" ".join([*common, *islice(cycle(end), words - len(common))]) for end in _LAST_WORDS])
         if vectors is not None and float(np.dot(*vectors)) <= _SAME_COSINE:
             return int(words * _COMMON_SHARE)
     return int(_PROBE_SIZES[-1] * _COMMON_SHARE / 2)
-
-
-def _pair(words: int) -> list[str]:
-    common = int(words * _COMMON_SHARE)
-    return [" ".join([*islice(cycle(_COMMON_WORDS), common), *islice(cycle(end), words - common)]) for end in _LAST_WORDS]

@@ -29,12 +29,10 @@ class RetryPolicy:
     """Limits for retries; times in seconds."""
 
     timeout: float
-    """For one answer."""
     retries: int
     first_pause: float = 0
     """The longest pause before the first retry. The limit doubles with each further retry; each pause is randomised."""
     total: float = math.inf
-    """For all attempts and the pauses between them."""
 
     def deadline(self) -> float:
         """Return the deadline of a request that starts now, in the time of `time.monotonic`."""
