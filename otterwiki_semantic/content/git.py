@@ -68,8 +68,7 @@ class _LoggedCommit:
 class Repository:
     """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not pages.
 
-    A file is attached to the page whose path is the file's folder. `attachments` selects the files to index, and `texts`
-    provides their Markdown.
+    `attachments` selects the files to index that are attached to pages; `texts` has their Markdown.
 
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """

@@ -143,11 +143,9 @@ class JsonClient:
             sending.cancel()
 
     def stream(self, path: str, seconds: float, body: Mapping[str, Any], is_cancelled: Callable[[], bool]) -> Iterator[Any]:
-        """POST a body, and yield each JSON text of the response as it arrives, within `seconds` in total.
+        """POST a body, and yield the JSON of each Server-Sent Event, of each line, or of the response, within `seconds`.
 
-        JSON texts are the data of Server-Sent Events, the lines of another response, or the whole response. The connection
-        closes when the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; a truncated response looks like a
-        complete one.
+        The connection closes when the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`.
         """
         if is_cancelled():
             return

@@ -109,14 +109,12 @@ def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, 
             notices[used] = f"used as {shown}; set that instead"
     explained = {name for used in notices for name in used}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    lines = (f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items())
+    origins = dict.fromkeys(REMOVED, "removed, and not known to the next version")
+    origins |= dict.fromkeys(_OF_OTHER_SEARCHES, "of another search")
+    lines = (
+        f"{', '.join(used)} ({origins.get(used[0], f'of {EARLIER_DISTRIBUTION}')}): {what}" for used, what in notices.items()
+    )
     return LegacySettings(settings, tuple(lines))
-
-
-def _origin(name: str) -> str:
-    if name in REMOVED:
-        return "removed, and not known to the next version"
-    return "of another search" if name in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
 
 
 def _server(given: Mapping[str, str]) -> dict[str, str]:

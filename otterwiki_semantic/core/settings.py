@@ -371,11 +371,7 @@ def read_settings(
     repository: Path | None = None,
     data_dir: Path | None = None,
 ) -> Settings:
-    """Return the settings; `repository` and `data_dir` override the configured ones.
-
-    Errors: `ConfigError` for an unknown name with a setting's prefix, for a value that is not allowed, and if no repository is
-    configured.
-    """
+    """Return the settings; `repository` and `data_dir` override the configured ones. Errors: `ConfigError`."""
     given = _given(wiki_config, environment)
     given |= from_legacy_variables(given, _accepts).settings
     unknown = sorted(name for name in given.keys() - REMOVED if name.startswith(PREFIX) and name not in SETTING_NAMES)

@@ -41,8 +41,7 @@ class _EndedError(Exception):
 class WorkerProcess:
     """A process that is started by the first call and runs one call at a time. Safe for several threads.
 
-    The process always ends with its parent, even during a call, because its input closes; it also ends after `idle_seconds`
-    without a call. `niceness` is added to the parent's; `memory_bytes` limits the address space.
+    It ends with its parent, even during a call, because its input closes, and after `idle_seconds` without a call.
     """
 
     def __init__(self, idle_seconds: float | None = None, niceness: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:

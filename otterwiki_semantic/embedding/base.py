@@ -20,9 +20,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 class Embedder(Protocol):
     """A model that embeds texts as unit vectors; safe to call from several threads.
 
-    Creating one contacts no server. What a server reports about its model (dimension, context window) is cached in the data
-    directory, so that an index can be opened while the server is down. Methods that use the model raise `ModelUnreachableError`
-    if a later call may succeed, and `ModelError` if somebody has to fix something first.
+    Creating one contacts no server. Methods that use the model raise `ModelUnreachableError` if a later call may succeed, and
+    `ModelError` if somebody has to fix something first.
     """
 
     name: str

@@ -184,8 +184,7 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 class WordMatcher:
     """Finds words in texts that satisfy a predicate on their parts and their whole, in any of some languages.
 
-    The predicate is called once for each spelling and language. With `initials`, only words match that have a part beginning
-    with one of these, folded: English stemming does not change the first letter.
+    With `initials`, only words match that have a part beginning with one of these, folded.
     """
 
     def __init__(

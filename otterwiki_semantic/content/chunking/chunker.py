@@ -15,15 +15,7 @@ from itertools import chain
 from otterwiki_semantic.content.chunking.grouping import Group, split_sections
 from otterwiki_semantic.content.chunking.packer import Packer
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.chunking.splitter import (
-    Segment,
-    fit,
-    heading_segment,
-    join,
-    measure,
-    split_block,
-    split_in_half,
-)
+from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, join, measure, split_block, split_in_half
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import BlockKind, Chunk, ChunkSection, Document, Section, Unit, UnitKind
 
@@ -109,7 +101,9 @@ class _Chunker:
     def _blocks(self, group: Group, max_tokens: int) -> Iterator[list[Segment]]:
         """Yield the segments of each block with its heading; a sentence that ends with a colon belongs to what it announces."""
         for section in group.sections:
-            block = self._measured([heading_segment(section)], max_tokens) if section.heading else []
+            line = section.start_line
+            heading = Segment(section.heading, PARAGRAPH, line, line, section, UnitKind.HEADING)
+            block = self._measured([heading], max_tokens) if section.heading else []
             if len(group.sections) == len(block) == 1 and section.blocks and section.heading in self._prefixes[section].path:
                 block = [replace(segment, size=0, tokens=0) for segment in block]  # the prefix shows it
             for following in section.blocks:

@@ -43,11 +43,6 @@ class Segment:
         return self.kind is UnitKind.HEADING
 
 
-def heading_segment(section: Section) -> Segment:
-    """Return a section's heading as a segment."""
-    return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, UnitKind.HEADING)
-
-
 def split_block(block: Block, section: Section) -> list[Segment]:
     """Split a block: prose between sentences, a list between items, others between lines; long items and lines as prose."""
     match block.kind:

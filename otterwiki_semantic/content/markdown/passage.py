@@ -91,8 +91,7 @@ def _within_headings(lines: Sequence[str], blocks: Sequence[_Block], first: int,
 def truncate_markdown(text: str, size: int) -> str:
     """Return the beginning of a text of at most `size` characters, cut between blocks, lines, sentences, or else words.
 
-    A cut code block is closed. The result never ends with a sentence without the list it announces, or a heading without its
-    text.
+    A cut code block is closed. The result never ends with an announcement, or with a heading without its text.
     """
     text = text.rstrip()
     if len(text) <= size:

@@ -50,12 +50,8 @@ def _continues(before: str, addition: str) -> bool:
 
 def unified_diff(before: str, after: str, names: tuple[str, str]) -> str:
     """Return the difference between two texts; empty if one has too many lines to compare."""
-    old, new = _lines(before), _lines(after)
+    old, new = (re.findall(r".*\n|.+\Z", normalize_newlines(text)) for text in (before, after))
     if max(len(old), len(new)) > _MAX_COMPARED:
         return ""
     lines = difflib.unified_diff(old, new, *names, n=2)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def _lines(text: str) -> list[str]:
-    return re.findall(r".*\n|.+\Z", normalize_newlines(text))

@@ -38,17 +38,9 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
         end = number + 1
         while section.level and end < len(sections) and sections[end].level > section.level:
             end += 1
-        entries.append(
-            OutlineEntry(
-                heading=section.heading,
-                level=section.level,
-                path=section.path,
-                anchor=section.anchor,
-                start_line=section.start_line,
-                end_line=min(sections[end - 1].end_line, last_line),
-                word_count=sum(counts[number:end]),
-            )
-        )
+        last, words = min(sections[end - 1].end_line, last_line), sum(counts[number:end])
+        named = section.heading, section.level, section.path, section.anchor
+        entries.append(OutlineEntry(*named, section.start_line, last, words))
     return tuple(entries)
 
 

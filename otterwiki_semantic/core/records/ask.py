@@ -33,7 +33,7 @@ class UnsupportedSentence(Struct, frozen=True):
 
 
 class SourceConflict(Struct, frozen=True):
-    """Two sources that say different things of the same."""
+    """Two sources that contradict each other."""
 
     sources: tuple[int, int]
     """Places in `sources` of the answer, from 0; the one that was changed last stands first."""

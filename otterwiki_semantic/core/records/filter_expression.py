@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -147,16 +147,16 @@ class _Parser:
         return found
 
     def _any_of(self) -> Expression:
-        operands = [self._all_of()]
-        while self._take("OR"):
-            operands.append(self._all_of())
-        return AnyOf(tuple(operands)) if len(operands) > 1 else operands[0]
+        return self._joined("OR", self._all_of, AnyOf)
 
     def _all_of(self) -> Expression:
-        operands = [self._operand()]
-        while self._take("AND"):
-            operands.append(self._operand())
-        return AllOf(tuple(operands)) if len(operands) > 1 else operands[0]
+        return self._joined("AND", self._operand, AllOf)
+
+    def _joined(self, operator: str, part: Callable[[], Expression], kind: type[AnyOf | AllOf]) -> Expression:
+        operands = [part()]
+        while self._take(operator):
+            operands.append(part())
+        return kind(tuple(operands)) if len(operands) > 1 else operands[0]
 
     def _operand(self) -> Expression:
         self._depth += 1

@@ -149,7 +149,7 @@ class ReindexStatus(RebuildStatus, frozen=True, kw_only=True):
         """Return the status of a rebuild."""
         return cls(
             **asdict(rebuild),
-            status=_NAMES_IN_EARLIER_PLUGIN[rebuild.state],
+            status=_STATES_OF_EARLIER_PLUGIN[rebuild.state],
             started_at=rebuild.started,
             completed_at=rebuild.finished,
             pages_indexed=rebuild.pages_done,
@@ -158,7 +158,7 @@ class ReindexStatus(RebuildStatus, frozen=True, kw_only=True):
         )
 
 
-_NAMES_IN_EARLIER_PLUGIN: dict[RebuildState, Literal["idle", "in_progress", "complete", "error"]] = {
+_STATES_OF_EARLIER_PLUGIN: dict[RebuildState, Literal["idle", "in_progress", "complete", "error"]] = {
     RebuildState.IDLE: "idle",
     RebuildState.RUNNING: "in_progress",
     RebuildState.DONE: "complete",

@@ -20,25 +20,17 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import ESTIMATING_COUNTER, SPECIAL_TOKENS
 from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
+from otterwiki_semantic.embedding.remote import retry
 from otterwiki_semantic.embedding.remote.provider import (
     EmbeddingProvider,
     ModelDescription,
     is_batch_too_large,
     is_text_too_long,
 )
-from otterwiki_semantic.embedding.remote.retry import (
-    IDENTIFICATION,
-    INDEXING,
-    INTERACTIVE,
-    INTERACTIVE_BATCH,
-    WINDOW_PROBE,
-    RetryPolicy,
-    call_with_retries,
-)
 from otterwiki_semantic.embedding.vectors import embed_long_texts, mean_vector, split_in_half, unit_vectors
 
 T = TypeVar("T")
-_INTERACTIVE = (INTERACTIVE, INTERACTIVE_BATCH)
+_INTERACTIVE = (retry.INTERACTIVE, retry.INTERACTIVE_BATCH)
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
 _PAUSE_SECONDS = 10.0
 """How long queries fail immediately after the server has failed."""
@@ -61,7 +53,7 @@ _LAST_WORDS = (
 
 class _Request(NamedTuple):
     prompt: str
-    policy: RetryPolicy
+    policy: retry.RetryPolicy
     deadline: float
     """When the whole request must be done, in the time of `time.monotonic`."""
     is_query: bool
@@ -108,7 +100,8 @@ class RemoteModel(ModelWithInfo):
             raise ModelUnreachableError(
                 f"{self.name}: the model of {self._provider.place} is not known yet; it is asked as soon as it can be reached"
             )
-        return self._embed(texts, self._request(INTERACTIVE if len(texts) == 1 else INTERACTIVE_BATCH, is_query=True))
+        policy = retry.INTERACTIVE if len(texts) == 1 else retry.INTERACTIVE_BATCH
+        return self._embed(texts, self._request(policy, is_query=True))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return estimates: the model's own tokenizer is on the server."""
@@ -118,7 +111,7 @@ class RemoteModel(ModelWithInfo):
         prompt = self._prompts[False]
         return [count + SPECIAL_TOKENS for count in self.count_tokens([prompt + text for text in texts])]
 
-    def _request(self, policy: RetryPolicy, *, is_query: bool) -> _Request:
+    def _request(self, policy: retry.RetryPolicy, *, is_query: bool) -> _Request:
         return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
 
     def _embed_patiently(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
@@ -128,7 +121,7 @@ class RemoteModel(ModelWithInfo):
             self.prepare()
             if before not in {None, self.fingerprint}:
                 raise ModelError(f"{self.name}: {self._provider.place} has another model now; the index is rebuilt with it")
-        return self._embed(texts, self._request(INDEXING, is_query=is_query))
+        return self._embed(texts, self._request(retry.INDEXING, is_query=is_query))
 
     def _embed(self, texts: Sequence[str], request: _Request) -> Matrix:
         if not texts:
@@ -193,7 +186,7 @@ class RemoteModel(ModelWithInfo):
     def _call(self, call: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
         """Return the answer of `call`. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
         try:
-            answer = call_with_retries(call, request.policy, request.deadline)
+            answer = retry.call_with_retries(call, request.policy, request.deadline)
         except ProviderError as refusal:
             if is_text_too_long(refusal) or is_batch_too_large(refusal):
                 raise
@@ -202,7 +195,7 @@ class RemoteModel(ModelWithInfo):
                 raise ModelError(message) from None
             self._identified.stop()
             # Ollama fails if a model returns NaN for one text of a batch.
-            may_be_one_text = request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
+            may_be_one_text = request.policy is retry.INTERACTIVE_BATCH and (refusal.status or 0) >= 500
             if not request.is_query or (request.policy in _INTERACTIVE and not may_be_one_text):
                 self._cooldown.start()
             raise ModelUnreachableError(message) from None
@@ -219,7 +212,7 @@ class RemoteModel(ModelWithInfo):
         return f"{self.name}: {self._provider.place} does not give vectors ({said}); {self._provider.remedy(refusal.status)}"
 
     def _identify(self) -> ModelInfo:
-        request = self._request(IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
+        request = self._request(retry.IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
         description = self._call(self._provider.describe, request)
         sample = self._embed_batch([_SAMPLE], request)[0]
         info = self._info
@@ -228,7 +221,7 @@ class RemoteModel(ModelWithInfo):
             info = ModelInfo(len(sample), 0, digest, self._provider.place, tuple(map(float, sample)))
         window = description.window or (info.window if info.place == self._provider.place else 0)
         if not window and not self._settings.model_window:
-            window = find_window(partial(self._embed_if_short_enough, request._replace(policy=WINDOW_PROBE)))
+            window = find_window(partial(self._embed_if_short_enough, request._replace(policy=retry.WINDOW_PROBE)))
         return structs.replace(info, window=window, place=self._provider.place)
 
     def _embed_if_short_enough(self, request: _Request, texts: Sequence[str]) -> Matrix | None:
