@@ -133,12 +133,10 @@ class BearerToken:
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_right(Headers(scope=scope)):
-            refusal = PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _is_right(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode("latin-1"), self._expected)
+        app = self._app
+        if scope["type"] == "http":
+            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+            given = f"{scheme.capitalize()} {token.strip()}".encode("latin-1")
+            if not hmac.compare_digest(given, self._expected):
+                app = PlainTextResponse("a bearer token is required\n", 401, {"WWW-Authenticate": "Bearer"})
+        await app(scope, receive, send)

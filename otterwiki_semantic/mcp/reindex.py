@@ -46,13 +46,13 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
     async def reindex(
         ctx: Context[Any, Any],
         pages: Annotated[
-            list[str] | None, Field(max_length=_MAX_PAGES, description="Paths of pages; by default, build a new index")
+            list[str] | None, Field(max_length=_MAX_PAGES, description="Paths of pages; by default, a new index is built")
         ] = None,
         full: Annotated[bool, Field(description="Read unchanged pages again, too; not with pages")] = False,
     ) -> Annotated[CallToolResult, ReindexAnswer]:
-        """Reindex some pages, or build a new index next to the serving one, and wait for the end.
+        """Reindex some pages, or build a new index next to the serving one, and wait until it is done.
 
-        The index follows the wiki automatically: use this only if index_status shows a problem that asks for it.
+        The index follows the wiki automatically: use this only for a problem that index_status shows.
         """
         with tool_errors():
             if pages is not None and not pages:

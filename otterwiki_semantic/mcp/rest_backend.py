@@ -94,7 +94,9 @@ class RestBackend:
         seconds: float | None = None,
     ) -> Json:
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
-        options: dict[str, Any] = {"params": params, "key": self._connection_key(), "method": method}
+        connection = current_connection()  # restricts the request to the permissions of an account
+        key = BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
+        options: dict[str, Any] = {"params": params, "key": key, "method": method}
         send = partial(self._client.send, route, seconds or self._seconds, body, **options)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
@@ -106,11 +108,6 @@ class RestBackend:
             reason = error.server_message or error.reason
             raise BackendError(f"the wiki at {self._url} cannot be reached ({reason}); make sure that it runs") from None
         return self._read(response)
-
-    def _connection_key(self) -> str | None:
-        """Return the key that restricts the current request to an account's permissions; None without a connected program."""
-        connection = current_connection()
-        return BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
 
     def _read(self, response: JsonResponse) -> Json:
         answer = response.body

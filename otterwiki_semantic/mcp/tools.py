@@ -148,7 +148,7 @@ def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
 
     @reads("Show the index's state")
     async def index_status(max_tokens: int) -> lists.StatusAnswer:
-        """Return the state of the search index. Use this if answers lack something."""
+        """Return the state of the search index. Use this if answers seem incomplete."""
         return lists.status_answer(await wiki.status(), max_tokens)
 
 

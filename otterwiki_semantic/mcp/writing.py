@@ -43,12 +43,12 @@ def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
 
     @changes("Create a page")
     async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> CallToolResult:
-        """Create a page from Markdown, or replace the page as of revision. Search for an existing page first."""
+        """Create a page from Markdown; search first, as it may exist. To replace a page, give its revision from read_note."""
         return await saved("PUT", path, text=text, revision=revision, message=message or None)
 
     @changes("Edit a page")
     async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> CallToolResult:
-        """Replace old with new in a page. old must match exactly once in the text that read_note returned at revision."""
+        """Replace old, which must occur exactly once in the page as read_note returned it at revision, with new."""
         return await saved("PATCH", path, revision=revision, old=old, new=new, message=message or None)
 
     @changes("Append to a page")
@@ -58,7 +58,7 @@ def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
 
     @changes("Delete a page", deletes=True)
     async def delete_note(path: str, revision: str, message: str = "") -> CallToolResult:
-        """Delete a page as of revision, which read_note returns. Keeps subpages, attached files and history."""
+        """Delete a page as read_note returned it at revision. Keeps subpages, attached files and history."""
         return await saved("DELETE", path, revision=revision, message=message or None)
 
 

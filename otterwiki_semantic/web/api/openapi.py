@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
@@ -116,16 +115,14 @@ def _in_query(each: Parameter) -> Schema:
 def _body_schema(record: type[Request]) -> Schema:
     """Return the schema of a body with the parameters of a record. Null equals a missing parameter."""
     parameters = parameters_of(record)
-    names = {each.name for each in parameters}
-    ratio = _SEMANTIC_RATIO_NEEDS_HYBRID if "semantic_ratio" in names else {}
-    either = {"else": _QUERY_OR_QUERIES} if "queries" in names else {}
+    properties = {each.name: _in_body(each) for each in parameters}
     return {
         "type": "object",
-        "properties": {each.name: _in_body(each) for each in parameters},
+        "properties": properties,
         "required": [each.name for each in parameters if each.is_required],
         "additionalProperties": False,
-        **ratio,
-        **either,
+        **(_SEMANTIC_RATIO_NEEDS_HYBRID if "semantic_ratio" in properties else {}),
+        **({"else": _QUERY_OR_QUERIES} if "queries" in properties else {}),
     }
 
 
@@ -250,11 +247,11 @@ def _request(made: Operation) -> dict[str, Any]:
     parameters = [_PAGE] if "{path}" in made.path else []
     if made.takes is not None and (made.body is None or made.in_query):
         parameters += [_in_query(each) for each in parameters_of(made.takes) if not made.in_query or each.name in made.in_query]
-    body = None
+    found: dict[str, Any] = {"parameters": parameters} if parameters else {}
     if made.body and made.takes:
         content = _json(_body_schema(made.takes), made.body_examples)
-        body = {"required": made.body == "required", "content": content}
-    return ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
+        found["requestBody"] = {"required": made.body == "required", "content": content}
+    return found
 
 
 def _content(made: Operation) -> dict[str, Any]:
@@ -283,10 +280,8 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
 
 
 def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
-    plain = {
-        code: error_facts(code, ERRORS[code].example, request_id=uuid5(NAMESPACE_URL, code).hex, **ERRORS[code].facts)
-        for code in codes
-    }
+    request_id = "0b5a3c6e9d1f4e7a8c2b6d4f1e3a5b7c"
+    plain = {code: error_facts(code, ERRORS[code].example, request_id=request_id, **ERRORS[code].facts) for code in codes}
     details = {code: ProblemDetails.of(answer, "/api/v1/semantic-search") for code, answer in plain.items()}
     return {
         "description": "; ".join(f"`{code}`: {ERRORS[code].meaning}" for code in codes),
