@@ -130,6 +130,7 @@ _CODE_OF_STATUS = {kind.status: code for code, kind in reversed(ERRORS.items())}
 
 REQUEST_ID_HEADER = "X-Request-ID"
 REQUEST_ID_PATTERN = "[A-Za-z0-9._:/@+=-]{1,128}"
+_REQUEST_ID = re.compile(REQUEST_ID_PATTERN)
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ log = logging.getLogger(__name__)
 def request_id() -> str:
     """Return the id of the current request, for the log: its header `X-Request-ID` if that is valid, otherwise a new one."""
     given = request.headers.get(REQUEST_ID_HEADER, "")
-    is_valid = re.fullmatch(REQUEST_ID_PATTERN, given)
+    is_valid = _REQUEST_ID.fullmatch(given)
     return str(request.environ.setdefault("otterwiki_semantic.request_id", given if is_valid else uuid4().hex))
 
 

@@ -64,7 +64,9 @@ def write(path: str, asked: WriteRequest) -> WrittenPage:
     path = _checked(path)
     _check_characters(text=asked.text)
     with _alone():
-        before = _page(path)
+        before: PageView | None = None
+        with suppress(PageNotFoundError):
+            before = _existing(path)
         if before is not None:
             if saved_text(asked.text) == before.content:
                 return _settled(_written(before, before))  # as after a lost answer
@@ -158,17 +160,9 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _page(path: str) -> PageView | None:
-    with suppress(PageNotFoundError), _no_excluded(path):
-        return extension().pages.page(path, PageRequest())
-    return None
-
-
 def _existing(path: str) -> PageView:
-    page = _page(path)
-    if page is None:
-        raise PageNotFoundError(f"the wiki has no page {path!r}", ())
-    return page
+    with _no_excluded(path):
+        return extension().pages.page(path, PageRequest())
 
 
 def _check_revision(page: PageView, revision: str) -> None:
@@ -186,7 +180,7 @@ def _check_revision(page: PageView, revision: str) -> None:
 def _save(before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
     text = saved_text(text)
     if not text.strip():
-        raise ParameterError("the page would be empty; delete it in the wiki")
+        raise ParameterError("the page would be empty; delete it instead")
     size = len(text.encode())
     if size > max(MAX_PAGE_BYTES, len(before.content.encode()) if before else 0):
         raise ParameterError(f"the page would have {size:,} bytes; at most {MAX_PAGE_BYTES:,} are searched")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
@@ -30,6 +29,7 @@ from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
+_ENDPOINT = str.maketrans("/-.", "___")
 _UP = """\
 # HELP otterwiki_semantic_up Whether the index answers.
 # TYPE otterwiki_semantic_up gauge
@@ -352,7 +352,7 @@ def _add_routes() -> None:
         by_rule.setdefault(made.rule, {})[made.method] = made, view
     for rule, views in by_rule.items():
         methods = ["GET"] if rule.startswith("/pages") else _METHODS  # another plugin may serve other methods there
-        api.add_url_rule(rule, re.sub("[/.-]", "_", rule.strip("/")), _dispatch(views), methods=methods)
+        api.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), _dispatch(views), methods=methods)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
             api.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
