@@ -15,14 +15,13 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import index_of, register, static_files
+from otterwiki_semantic.web import index_of, register, stylesheet
 from otterwiki_semantic.web import template_hooks as hooks
 
 if TYPE_CHECKING:
     from flask import Flask
 
 NAME = "Semantic search"
-_NO_KEY = "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
 
 hookimpl = pluggy.HookimplMarker("otterwiki")
 
@@ -52,7 +51,7 @@ class SemanticSearchPlugin:
         register(app, index, settings)
         self._apps.add(app)
         if settings.api_key is None:
-            app.logger.info("semantic search: %s", _NO_KEY)
+            app.logger.info("semantic search: OTTERWIKI_API_KEY is not set: programs cannot use the API")
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
         try:
@@ -73,37 +72,30 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def info(self) -> tuple[str, str, str]:
-        """Name, description and category, for the wiki's help."""
         return (NAME, "Finds passages by meaning: /-/semantic-search.", "Search")
 
     @hookimpl
     def help(self, plugin: str) -> str | None:
-        """Return the section of the wiki's help pages, in Markdown."""
         return hooks.read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
 
     @hookimpl
     def static_css(self) -> str:
-        """Return the stylesheet, which the wiki merges with those of other plugins."""
-        return static_files.stylesheet()
+        return stylesheet()
 
     @hookimpl
     def template_html_head_inject(self) -> str | None:
-        """Return the link to the OpenSearch description, for search from the browser."""
         return hooks.optional(hooks.search_link)
 
     @hookimpl
     def template_html_body_inject(self) -> str | None:
-        """Return the markup that offers search by meaning at the end of every page, and links beside the editor."""
         return hooks.optional(hooks.body_end)
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
-        """Return the placeholder for related pages in narrow windows."""
         return hooks.optional(lambda: hooks.related_placeholder(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
-        """Return the placeholder for related pages in wide windows."""
         return hooks.optional(lambda: hooks.related_placeholder(page, is_wide=True))
 
 

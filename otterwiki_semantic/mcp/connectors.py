@@ -25,16 +25,16 @@ _MAX_TEXT = 24_000
 
 
 def add_connectors(server: MCPServer[None], wiki: WikiBackend) -> None:
-    """Add `search` and `fetch`."""
+    """Add the tools."""
 
-    async def search(query: Annotated[str, Field(description="A question or words")]) -> CallToolResult:
-        """Find sections of the wiki by meaning; fetch takes their ids."""
+    async def search(query: Annotated[str, Field(description="A question, or words")]) -> CallToolResult:
+        """Find sections of the wiki by meaning. Use fetch with their ids."""
         with tool_errors():
             (body,) = await wiki.search([query], {"n": _RESULTS, "markdown": True})
         found = [result for result in body["results"] if result["relevant"]] or body["results"]
         return _json({"results": list(map(_result, found))})
 
-    async def fetch(id: Annotated[str, Field(description="An id that search returned")]) -> CallToolResult:  # noqa: A002
+    async def fetch(id: Annotated[str, Field(description="An id from search")]) -> CallToolResult:  # noqa: A002
         """Read a section or a page of the wiki."""
         path, _, anchor = id.partition("#")
         with tool_errors():

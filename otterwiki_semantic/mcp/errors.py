@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import ValidationError
 
 from otterwiki_semantic.core.token_count import count_tokens
+from otterwiki_semantic.mcp.answers.base import BudgetError, truncate
 from otterwiki_semantic.mcp.backend import BackendError
-from otterwiki_semantic.mcp.budget import BudgetError, truncate
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _NAME_ERRORS = {
@@ -18,8 +19,7 @@ _NAME_ERRORS = {
     "section_ambiguous": ("several sections have this name", "ask for one of these", "sections"),
 }
 """By code: message, label and kind of the names. The wiki's own message would mix trusted text with its names."""
-_MAX_TOKENS = 500
-_CHARACTERS_PER_TOKEN = 3
+_MAX_TOKENS, _MAX_CHANGES = 500, 1_500
 _MAX_CHARACTERS, _MAX_NAME = 1_000, 400
 
 
@@ -32,7 +32,7 @@ def tool_errors() -> Iterator[None]:
         raise ToolError(error_text(error)) from error
     except BudgetError as error:
         raise ToolError(str(error)) from error
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValidationError) as error:
         raise ToolError(
             f"the wiki's answer is invalid ({error!r:.80}); make sure that both have the same version of otterwiki-semantic"
         ) from error
@@ -41,8 +41,8 @@ def tool_errors() -> Iterator[None]:
 def error_text(error: BackendError) -> str:
     """Return an error as text of about 500 tokens at most; names and texts from the wiki are wrapped as untrusted."""
     if error.diff:
-        diff = truncate(error.diff, _MAX_TOKENS * _CHARACTERS_PER_TOKEN)
-        return f"the page was changed since that revision; read it again. What changed:\n{Markers().wrap(diff, list='changes')}"
+        changes = Markers().wrap(truncate(error.diff, _MAX_CHANGES), list="changes")
+        return f"the page was changed since that revision; read it again. The changes:\n{changes}"
     if error.code not in _NAME_ERRORS or not error.nearest:  # contains no names from the wiki
         return truncate(str(error), _MAX_CHARACTERS)
     message, label, kind = _NAME_ERRORS[error.code]
@@ -53,4 +53,5 @@ def error_text(error: BackendError) -> str:
         return message
     rest = len(error.nearest) - len(names)
     more = f"\n({rest} more; list_sections shows all)" if rest else ""
-    return f"{message}; {label}:\n{Markers().wrap(chr(10).join(names), list=kind)}{more}"
+    shown = Markers().wrap("\n".join(names), list=kind)
+    return f"{message}; {label}:\n{shown}{more}"

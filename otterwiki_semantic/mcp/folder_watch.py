@@ -63,7 +63,7 @@ def _changes(directories: list[str], stop: threading.Event) -> Iterator[object]:
     try:
         yield from watch(
             *directories,
-            watch_filter=lambda _, path: _is_shown(PurePath(path).name),
+            watch_filter=lambda _, path: not (name := PurePath(path).name).startswith(".") or name == ".gitignore",
             stop_event=stop,
             debounce=_QUIET_MILLISECONDS,
             step=_STEP_MILLISECONDS,
@@ -76,7 +76,3 @@ def _changes(directories: list[str], stop: threading.Event) -> Iterator[object]:
         log.warning("the folder cannot be watched, and is read every %.0f s: %s", _LONGEST_WAIT_SECONDS, error)
         stop.wait(_LONGEST_WAIT_SECONDS)
         yield error
-
-
-def _is_shown(name: str) -> bool:
-    return not name.startswith(".") or name == ".gitignore"

@@ -1,22 +1,75 @@
-"""Access to the MCP server over HTTP: its address, accepted host names, bearer token, and OAuth."""
+"""Access to the MCP server over HTTP: its addresses, checked at start, accepted host names, and bearer token."""
 
 from __future__ import annotations
 
 import hmac
 import re
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from otterwiki_semantic.core.addresses import is_loopback_host
+from otterwiki_semantic.core.addresses import is_http_url, is_loopback_host
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.mcp.oauth import OAuthSettings
+from otterwiki_semantic.core.signing import MIN_KEY_CHARACTERS
 
+PATH = "/mcp"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANY = ("0.0.0.0", "::")
 _ADDRESS = re.compile(r"\A(?:(?P<host>\[[0-9A-Fa-f:.]++\]|[^\s\[\]:/]*+):)?(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthSettings:
+    """The addresses for OAuth, and the wiki's key."""
+
+    issuer: str
+    """The public URL of this server, which identifies the authorization server."""
+    wiki: str
+    """The address of the wiki for this server."""
+    browser_wiki: str
+    key: str = field(repr=False)
+
+    @property
+    def resource(self) -> str:
+        """The URL that clients connect to."""
+        return self.issuer + PATH
+
+    @property
+    def host(self) -> str:
+        """The host name of the public URL."""
+        return _in_url(urlsplit(self.issuer).hostname or "")
+
+
+def oauth_settings(public_url: str, wiki: str, browser_wiki: str | None, key: str | None) -> OAuthSettings:
+    """Return the settings. Raises `ConfigError` for an address or a key that would not be safe."""
+    if not key or len(key) < MIN_KEY_CHARACTERS:
+        raise ConfigError(
+            f"--public-url needs OTTERWIKI_API_KEY, of at least {MIN_KEY_CHARACTERS} characters, here and where the wiki is "
+            "started: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
+    issuer = _checked("--public-url", public_url)
+    if issuer.endswith(PATH):
+        raise ConfigError(f"--public-url is {public_url!r}; leave out {PATH}, which clients add to it")
+    option = "--wiki-url" if browser_wiki else "--url, unless --wiki-url says how browsers reach the wiki,"
+    return OAuthSettings(issuer, wiki.strip().rstrip("/"), _checked(option, browser_wiki or wiki), key)
+
+
+def _checked(option: str, url: str) -> str:
+    url = url.strip().rstrip("/")
+    if not is_http_url(url) or "?" in url or "#" in url:
+        raise ConfigError(f"{option} is not allowed; allowed: https://host or https://host/path")
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):
+        raise ConfigError(f"{option} has to begin with https://; http:// is allowed for this machine only")
+    return url
+
+
+def _in_url(host: str) -> str:
+    """Return a host as written in a URL, with an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +82,13 @@ class HttpAccess:
     token: str | None = field(default=None, repr=False)
     """The bearer token that every request must have."""
     hosts: tuple[str, ...] = ()
-    """Host names that are accepted in addition to those of this machine."""
     origins: tuple[str, ...] = ()
-    """Origins that are accepted in addition to those of this machine."""
+    """Host names and origins that are accepted in addition to those of this machine."""
     oauth: OAuthSettings | None = None
-    """None if clients cannot get tokens."""
 
     @property
     def url_host(self) -> str:
-        """The host as written in a URL."""
-        return f"[{self.host}]" if ":" in self.host else self.host
+        return _in_url(self.host)
 
     @property
     def allowed_hosts(self) -> list[str]:
@@ -83,12 +133,10 @@ class BearerToken:
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_right(Headers(scope=scope)):
-            refusal = PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _is_right(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode("latin-1"), self._expected)
+        app = self._app
+        if scope["type"] == "http":
+            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+            given = f"{scheme.capitalize()} {token.strip()}".encode("latin-1")
+            if not hmac.compare_digest(given, self._expected):
+                app = PlainTextResponse("a bearer token is required\n", 401, {"WWW-Authenticate": "Bearer"})
+        await app(scope, receive, send)

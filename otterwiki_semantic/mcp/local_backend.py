@@ -45,8 +45,7 @@ class LocalBackend:
             texts = [query_text(query, "query") for query in queries]
             return {"answers": self._index.search(texts, parse_parameters(SearchOptions, arguments))}
 
-        answers: list[Json] = (await _in_thread(search))["answers"]
-        return answers
+        return list((await _in_thread(search))["answers"])
 
     async def ask(self, question: str) -> Json:
         def ask() -> GroundedAnswer:
@@ -77,7 +76,10 @@ class LocalBackend:
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         def start() -> ReindexStarted:
-            root = self._read_folder(self._folder) if self._folder is not None else ""
+            root = ""
+            if self._folder is not None:
+                self._read_folder(self._folder)
+                root = f"{self._folder.folder}/"
             if pages:
                 return self._index.refresh([page_path(path.removeprefix(root)) for path in pages])
             rebuild = self._index.reindex(full=full)
@@ -85,14 +87,13 @@ class LocalBackend:
 
         return await _in_thread(start)
 
-    def _read_folder(self, folder: Folder) -> str:
-        """Update the index to the files on disk, so that it knows new ones; return the prefix of their full paths."""
+    def _read_folder(self, folder: Folder) -> None:
+        """Update the index to the files on disk, so that it knows new ones."""
         folder.commit()
         self._index.notify()
         deadline = time.monotonic() + _FOLDER_SECONDS
         while (status := self._index.status()).index.commit != status.index.head and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-        return f"{folder.folder}/"
 
 
 async def _in_thread(ask: Callable[[], object]) -> Json:

@@ -17,15 +17,13 @@ from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.mcp.backend import BackendError, Json
 from otterwiki_semantic.mcp.oauth import current_connection
 
-_CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _WRITING_SECONDS = 630.0
 """More than a model may take by its settings."""
 _SEARCH = "semantic-search"
-_TOO_LONG = (414, 431)
 _KEY_ERRORS = {
-    "wrong_key": "the key is wrong: OTTERWIKI_API_KEY is not the one that the wiki was started with",
-    "unauthorized": "the wiki wants a key: set OTTERWIKI_API_KEY to the one that it was started with",
+    "wrong_key": "the key is wrong: OTTERWIKI_API_KEY must be the one that the wiki was started with",
+    "unauthorized": "the wiki requires a key: set OTTERWIKI_API_KEY to the one that it was started with",
     "no_key_configured": "a key was sent, but the wiki has none: also set OTTERWIKI_API_KEY where the wiki is started",
 }
 
@@ -45,7 +43,7 @@ class RestBackend:
         self._signer = Signer(key, Purpose.CONNECTION) if key else None
         if key and not key.isprintable():  # the client's own error would show the key
             raise ConfigError("OTTERWIKI_API_KEY has characters that cannot be sent, such as a line break")
-        self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=_CONNECT_SECONDS)
+        self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=5)
         self._seconds = answer_seconds
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
@@ -82,14 +80,10 @@ class RestBackend:
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         return await self._ask("reindex", body={"pages": list(pages)} if pages else {"full": full})
 
-    async def write(self, path: str, body: Json) -> Json:
-        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PUT"))
-
-    async def edit(self, path: str, body: Json) -> Json:
-        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PATCH"))
-
-    async def delete(self, path: str, arguments: Mapping[str, Any]) -> Json:
-        return await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", arguments, method="DELETE")
+    async def write(self, method: str, path: str, body: Json) -> Json:
+        """Create or replace a page (PUT), edit it (PATCH), or delete it (DELETE)."""
+        arguments, content = (body, None) if method == "DELETE" else (None, body)
+        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", arguments, content, method))
 
     async def _ask(
         self,
@@ -100,12 +94,14 @@ class RestBackend:
         seconds: float | None = None,
     ) -> Json:
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
-        options: dict[str, Any] = {"params": params, "key": self._connection_key(), "method": method}
+        connection = current_connection()  # restricts the request to the permissions of an account
+        key = BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
+        options: dict[str, Any] = {"params": params, "key": key, "method": method}
         send = partial(self._client.send, route, seconds or self._seconds, body, **options)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:
-            raise BackendError(f"the wiki at {self._url} did not answer in time; try again in a while") from None
+            raise BackendError(f"the wiki at {self._url} did not answer in time; try again later") from None
         except InvalidUrlError:
             raise BackendError("the request is too long", "invalid_parameter") from None
         except ProviderError as error:
@@ -113,22 +109,16 @@ class RestBackend:
             raise BackendError(f"the wiki at {self._url} cannot be reached ({reason}); make sure that it runs") from None
         return self._read(response)
 
-    def _connection_key(self) -> str | None:
-        """Return the key that restricts the current request to an account's permissions; None without a connected program."""
-        connection = current_connection()
-        return BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
-
     def _read(self, response: JsonResponse) -> Json:
         answer = response.body
         if 200 <= response.status < 300 and isinstance(answer, dict):
             return answer
         error = answer.get("error") if isinstance(answer, dict) else None
-        if response.status in _TOO_LONG and not isinstance(error, dict):
-            raise BackendError("that is too long for the server of the wiki; ask for less at once", "invalid_parameter")
+        if response.status in {414, 431} and not isinstance(error, dict):
+            raise BackendError("the request is too long for the wiki's server; ask for less at once", "invalid_parameter")
         if not isinstance(answer, dict) or not isinstance(error, dict):
             raise BackendError(
-                f"{self._url} answered with status {response.status} and no JSON, as a wiki with otterwiki-semantic "
-                "would; make sure that the address is right"
+                f"{self._url} (status {response.status}) is not a wiki with otterwiki-semantic; check the address"
             )
         code, message = str(error.get("code")), str(error.get("message"))
         nearest = answer.get("pages") or answer.get("sections")

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.mcp.backend import WikiBackend
-from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
-from otterwiki_semantic.mcp.oauth import PATH, authorized_app
+from otterwiki_semantic.mcp.http_auth import PATH, BearerToken, HttpAccess
+from otterwiki_semantic.mcp.oauth import authorized_app
 from otterwiki_semantic.mcp.server import make_server
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import Parameter as Argument
 from inspect import Signature
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_type_hints
 
 from mcp.server.mcpserver import MCPServer
@@ -25,40 +25,36 @@ from otterwiki_semantic.core.records import (
     SearchRequest,
     numbered_sources,
 )
+from otterwiki_semantic.core.serialization import Schema
+from otterwiki_semantic.mcp.answers import lists
 from otterwiki_semantic.mcp.answers.base import ToolResponse
-from otterwiki_semantic.mcp.answers.lists import (
-    HistoryAnswer,
-    OrphansAnswer,
-    PagesAnswer,
-    RelatedAnswer,
-    history_answer,
-    orphans_answer,
-    pages_answer,
-    related_answer,
-)
 from otterwiki_semantic.mcp.answers.page import NoteAnswer, SectionsAnswer, note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import SearchAnswer, search_answer
-from otterwiki_semantic.mcp.answers.status import StatusAnswer, status_answer
 from otterwiki_semantic.mcp.backend import Json, WikiBackend
-from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, MAX_MAX_TOKENS, MIN_MAX_TOKENS, SEARCH_MAX_TOKENS
 from otterwiki_semantic.mcp.errors import tool_errors
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
-Tool = Callable[..., Awaitable[ToolResponse]]
-_MaxTokens = Annotated[int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Size of the answer")]
+DEFAULT_MAX_TOKENS = 1_500
+_SEARCH_MAX_TOKENS = 900
+"""The budget for passages; the rest of a small budget is for reading a section afterwards."""
+_MaxTokens = Annotated[int, Field(ge=100, le=100_000, description="Size of the answer")]
 _BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKENS, annotation=_MaxTokens)
-_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
 _ARGUMENTS = {"q": "query", "tag": "tags"}
 """The agents' names of parameters that are short in URLs."""
 _LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
+_NOT_FOR_AGENTS = frozenset(
+    {"limit", "offset", "highlight", "crop", "semantic_ratio", "facets", "explain", "best_sentence", "units", "markdown"}
+    | {"wait_seconds", "draft", "fields", "compat"}
+)
+"""Parameters of a search that its tool does not have."""
 
 
 class _SearchRequest(SearchRequest, frozen=True):
     """A question or several, and how to search."""
 
     more_queries: Annotated[tuple[Text, ...], Meta(max_length=8, extra={"repeats": True})] = ()
-    """Further questions, answered together; each passage comes once."""
+    """Further questions; each passage is returned once."""
 
 
 class _NotesRequest(PageListRequest, frozen=True):
@@ -90,110 +86,80 @@ def reading_notes(title: str) -> ToolAnnotations:
     return ToolAnnotations(title=title, read_only_hint=True, open_world_hint=False)
 
 
+Tool = Callable[..., Awaitable[ToolResponse]]
+
+
+def _adder(server: MCPServer[None], title: str, record: type[Request] = Request, **defaults: object) -> Callable[[Tool], None]:
+    """Return a decorator that adds a tool with the parameters of a record."""
+    notes = reading_notes(title)
+    return lambda tool: server.add_tool(_with_parameters(tool, record, defaults), title=title, annotations=notes)
+
+
 def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
     """Add the read-only tools."""
-    _add_reading(_adder(server), wiki)
-    _add_lists(_adder(server), wiki)
+    reads = partial(_adder, server)
 
-
-def _adder(server: MCPServer[None]) -> Callable[..., Callable[[Tool], None]]:
-    """Return a decorator that adds a tool with the parameters of a record; see `with_parameters`."""
-
-    def reads(
-        title: str, record: type[Request] | None = None, *, without: Collection[str] = (), **defaults: object
-    ) -> Callable[[Tool], None]:
-        notes = reading_notes(title)
-        return lambda tool: server.add_tool(with_parameters(tool, record, without, defaults), title=title, annotations=notes)
-
-    return reads
-
-
-def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) -> None:
-    @reads(
-        "Search the wiki",
-        _SearchRequest,
-        without=(
-            "limit",
-            "offset",
-            "highlight",
-            "crop",
-            "semantic_ratio",
-            "facets",
-            "explain",
-            "best_sentence",
-            "units",
-            "markdown",
-            "wait_seconds",
-            "draft",
-            "fields",
-            "compat",
-        ),
-        max_chunks_per_page=4,
-        max_tokens=SEARCH_MAX_TOKENS,
-    )
+    @reads("Search the wiki", _SearchRequest, max_chunks_per_page=4, max_tokens=_SEARCH_MAX_TOKENS)
     async def semantic_search(q: str, more_queries: str | list[str] | None, max_tokens: int, **options: Any) -> SearchAnswer:
-        """Find passages of the wiki that answer a question, by meaning and by keywords, most relevant first.
+        """Find passages of the wiki that answer a question, by meaning and keywords. Use this first.
 
-        Use this first. The passages often answer; if not, read_note with the path and section of one.
+        If the passages are not enough, use read_note with the path and section of one.
         """
         more = [more_queries] if isinstance(more_queries, str) else more_queries or []
         return search_answer(await wiki.search([q, *more], {**options, "markdown": True, "best_sentence": True}), max_tokens)
 
     @reads("Read a page or section", ReadRequest)
     async def read_note(path: str, max_tokens: int, **parts: Any) -> NoteAnswer:
-        """Read the Markdown of a page: sections by heading, some lines, or all of it.
+        """Read a page in Markdown: all of it, sections by heading, or lines.
 
-        Of what is too long for max_tokens, it returns the beginning and the sections to ask for.
+        If the text exceeds max_tokens, the beginning is returned, with the sections to choose from.
         """
         return note_answer(await wiki.page(path, parts), max_tokens, parts["revision"])
 
     @reads("List a page's sections", OutlineRequest)
     async def list_sections(path: str, max_tokens: int) -> SectionsAnswer:
-        """Return the table of contents of a page, with lines and words of each section, to choose from before reading."""
+        """Return the table of contents of a page, with lines and words of each section."""
         return sections_answer(await wiki.page(path, {}), max_tokens)
 
-
-def _add_lists(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) -> None:
     @reads("List pages", _NotesRequest)
-    async def list_notes(offset: int, max_tokens: int, **filters: Any) -> PagesAnswer:
-        """List pages, with title, category, tags, date and length: all, in a folder, with a tag, changed since a date."""
-        return pages_answer(await wiki.pages(filters | {"offset": offset}), offset, max_tokens)
+    async def list_notes(offset: int, max_tokens: int, **filters: Any) -> lists.PagesAnswer:
+        """List pages by folder, tag or date of change, with title, category, tags, date and length."""
+        return lists.pages_answer(await wiki.pages(filters | {"offset": offset}), offset, max_tokens)
 
     @reads("List recent changes", _ChangesRequest)
-    async def recent_changes(max_tokens: int, **filters: Any) -> PagesAnswer:
-        """List the pages that changed last."""
-        return pages_answer(await wiki.pages({**filters, "sort": PageSort.UPDATED}), 0, max_tokens)
+    async def recent_changes(max_tokens: int, **filters: Any) -> lists.PagesAnswer:
+        """List the most recently changed pages."""
+        return lists.pages_answer(await wiki.pages({**filters, "sort": PageSort.UPDATED}), 0, max_tokens)
 
     @reads("Show a page's history", HistoryRequest)
-    async def page_history(path: str, limit: int, max_tokens: int) -> HistoryAnswer:
-        """List the commits that changed a page; read_note takes them as revision."""
-        return history_answer(await wiki.history(path, limit), max_tokens)
+    async def page_history(path: str, limit: int, max_tokens: int) -> lists.HistoryAnswer:
+        """List the commits that changed a page, as revisions for read_note."""
+        return lists.history_answer(await wiki.history(path, limit), max_tokens)
 
     @reads("List orphaned pages", _OrphansRequest)
-    async def orphaned_notes(limit: int, max_tokens: int) -> OrphansAnswer:
+    async def orphaned_notes(limit: int, max_tokens: int) -> lists.OrphansAnswer:
         """List pages that no other page links to."""
-        return orphans_answer(await wiki.health(FindingKind.ORPHAN, limit), max_tokens)
+        return lists.orphans_answer(await wiki.health(FindingKind.ORPHAN, limit), max_tokens)
 
     @reads("Find related pages", RelatedRequest)
-    async def related_notes(path: str, n: int, max_tokens: int) -> RelatedAnswer:
-        """Return the pages nearest in meaning to a page, and whether it links to them already."""
-        return related_answer(await wiki.related(path, n), max_tokens)
+    async def related_notes(path: str, n: int, max_tokens: int) -> lists.RelatedAnswer:
+        """Find the pages nearest in meaning to a page, and whether it links to them."""
+        return lists.related_answer(await wiki.related(path, n), max_tokens)
 
     @reads("Show the index's state")
-    async def index_status(max_tokens: int) -> StatusAnswer:
-        """Return the state of the search index, if answers lack something that should be there."""
-        return status_answer(await wiki.status(), max_tokens)
+    async def index_status(max_tokens: int) -> lists.StatusAnswer:
+        """Return the state of the search index. Use this if answers seem incomplete."""
+        return lists.status_answer(await wiki.status(), max_tokens)
 
 
-def with_parameters(
-    tool: Tool, record: type[Request] | None, without: Collection[str] = (), defaults: Mapping[str, Any] = _NO_DEFAULTS
+def _with_parameters(
+    tool: Tool, record: type[Request], defaults: dict[str, object]
 ) -> Callable[..., Awaitable[CallToolResult]]:
     """Return a tool for registration with the SDK: its arguments are the parameters of a record and ``max_tokens``.
 
-    The tool receives them under their names in the REST API. `without` names fields to omit, `defaults` replaces defaults of
-    the record.
+    The tool receives them under their names in the REST API. `defaults` replaces defaults of the record.
     """
-    chosen = [each for each in parameters_of(record) if each.name not in without] if record else []
+    chosen = [each for each in parameters_of(record) if record is not _SearchRequest or each.name not in _NOT_FOR_AGENTS]
 
     async def call(*, max_tokens: int, **arguments: Any) -> CallToolResult:
         with tool_errors():
@@ -222,7 +188,7 @@ def _argument_name(parameter: Parameter) -> str:
     return _ARGUMENTS.get(parameter.name, parameter.name)
 
 
-def _is_checked_here(schema: Mapping[str, Any], limit: str) -> bool:
+def _is_checked_here(schema: Schema, limit: str) -> bool:
     """Whether a limit is worth its tokens in the schema; the length of one line of text is not."""
     return "pattern" not in schema or (limit == "maxLength" and "x00" not in schema["pattern"])
 
@@ -230,38 +196,35 @@ def _is_checked_here(schema: Mapping[str, Any], limit: str) -> bool:
 class AskAnswer(ToolResponse):
     """The wiki's answer to a question."""
 
-    sentences: list[str] = Field(description="Each with the numbers of its sources; one that they do not support is marked")
+    sentences: list[str] = Field(description="The sentences, with the numbers of their sources; unsupported ones are marked")
     sources: list[str] = Field(description="Address or path, and section, by number")
-    notice: str | None = Field(default=None, description="Why there is no answer, or only a part")
 
     def lines(self, markers: Markers) -> list[str]:
-        shown = [self.notice] if self.notice else []
-        shown += [markers.wrap("\n".join(self.sentences), list="answer")] if self.sentences else []
-        return [*shown, markers.wrap("\n".join(self.sources), list="sources")] if self.sources else shown
+        parts = {"answer": self.sentences, "sources": self.sources}
+        return [markers.wrap("\n".join(texts), list=name) for name, texts in parts.items() if texts]
 
 
 def add_asking(server: MCPServer[None], wiki: WikiBackend) -> None:
     """Add `answer_question`."""
+    title = "Answer a question"
 
     async def answer_question(question: Annotated[str, Field(description="A question")]) -> CallToolResult:
-        """Let the wiki answer a question itself, with a source for each sentence; semantic_search returns passages instead."""
+        """Answer a question from the wiki, with a source for each sentence. semantic_search returns passages instead."""
         with tool_errors():
             return _answer(await wiki.ask(question)).result()
 
-    server.add_tool(answer_question, title="Answer a question", annotations=reading_notes("Answer a question"))
+    server.add_tool(answer_question, title=title, annotations=reading_notes(title))
 
 
 def _answer(body: Json) -> AskAnswer:
     numbers = numbered_sources([sentence["sources"] for sentence in body["answer"]], len(body["sources"]))
-    sources = [f"[{number}] {_named(body['sources'][place])}" for place, number in numbers.items()]
-    sentences = [_sentence(sentence, numbers) for sentence in body["answer"]]
+    sources = []
+    for place, number in numbers.items():
+        source = body["sources"][place]
+        sources.append(f"[{number}] {source.get('url') or source['path']} ({source['breadcrumb']})")
+    sentences = []
+    for sentence in body["answer"]:
+        marks = "".join(f"[{numbers[place]}]" for place in sentence["sources"])
+        doubt = "" if sentence["supported"] else " (not confirmed by its source)"
+        sentences.append(f"{sentence['text']} {marks}".rstrip() + doubt)
     return AskAnswer(sentences=sentences, sources=sources, notice=body.get("message"))
-
-
-def _named(source: Json) -> str:
-    return f"{source.get('url') or source['path']} ({source['breadcrumb']})"
-
-
-def _sentence(sentence: Json, numbers: dict[int, int]) -> str:
-    marks = "".join(f"[{numbers[place]}]" for place in sentence["sources"])
-    return f"{sentence['text']} {marks}".rstrip() + ("" if sentence["supported"] else " (not confirmed by its source)")

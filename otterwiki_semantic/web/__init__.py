@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.web import template_hooks as template_hooks
 from otterwiki_semantic.web.api.routes import api
 from otterwiki_semantic.web.extension import EXTENSION, Extension
-from otterwiki_semantic.web.pages import admin, answer, connect, health, opensearch, palette, search, suggestions, wiki_map
+from otterwiki_semantic.web.pages import admin, answer, connect, health, palette, search, suggestions, wiki_map
 from otterwiki_semantic.web.pages.layout import pages
+from otterwiki_semantic.web.pages.layout import stylesheet as stylesheet
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from otterwiki_semantic.core.settings import Settings
     from otterwiki_semantic.daemon import IndexClient
 
-_VIEWS = (answer, opensearch, palette, search, suggestions, wiki_map)
+_VIEWS = (answer, palette, search, suggestions, wiki_map)
 """The modules that add their views to `pages` when they are imported."""
 
 
@@ -33,5 +34,4 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
 
 def index_of(app: Flask) -> IndexClient | None:
     """Return the index of an application; None without the plugin."""
-    found: Extension | None = app.extensions.get(EXTENSION)
-    return found.index if found else None
+    return app.extensions[EXTENSION].index if EXTENSION in app.extensions else None

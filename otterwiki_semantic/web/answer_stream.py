@@ -1,7 +1,4 @@
-"""Requests that wait while an answer is written, each occupying a thread of the wiki's server meanwhile.
-
-The answer is returned whole, or as Server-Sent Events (WHATWG HTML, section 9.2).
-"""
+"""Answers that a request waits for: whole, or as Server-Sent Events (WHATWG HTML, section 9.2)."""
 
 from __future__ import annotations
 
@@ -30,11 +27,11 @@ _SEND_SECONDS = 5.0
 """How long a reader may take to receive an event, or a whole answer."""
 _ONE_THREAD_SECONDS = 1.0
 """How long an answer may take if the server can serve nobody else meanwhile."""
-_BUSY = "this process of the wiki's server is waiting for another answer; ask again in a moment"
+_BUSY = "the wiki's server is busy with another answer; ask again in a moment"
 _LEFT = "The reader left."
 _ONE_THREAD = (
-    "The wiki's server has one thread for each process, and cannot wait for an answer: this is how far it came in a second. "
-    "The search page shows all of it in browsers with scripts; so does everything on a server with threads."
+    "This is what was written in a second: the wiki's server cannot wait longer, because its processes have one thread each. "
+    "The search page shows the whole answer if scripts are enabled."
 )
 _LEFT_EVENTS = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
@@ -61,7 +58,7 @@ class WaitingReader:
             connection.settimeout(_SEND_SECONDS)
 
     def whole_answer(self, index: IndexService, started: AskProgress) -> GroundedAnswer:
-        """Wait for an answer as long as the reader does, and return it as far as it is written."""
+        """Return an answer as far as it is written while the reader waits."""
         answer = whole_answer(index, started, self.has_enough)
         self.leave()
         return answer
@@ -70,7 +67,7 @@ class WaitingReader:
         """Return an answer as events: `sources`, `text` for each sentence, and `done`, or `error` if the index fails.
 
         `sources` and `done` contain a `GroundedAnswer`, `text` an `AnswerSentence`. `sources` is repeated if better ones are
-        found before the first sentence. If the reader leaves or has enough, the answer is cancelled.
+        found before the first sentence.
         """
         return Response(self._events(index, started), 200, _HEADERS, content_type=f"{EVENTS_TYPE}; charset=utf-8")
 
@@ -91,7 +88,7 @@ class WaitingReader:
             yield _event("error", error_facts(error.code, str(error)))
 
     def leave(self) -> None:
-        """Make room for another reader, who may ask as soon as this one has the answer."""
+        """Make room for another reader."""
         if self._has_place:
             self._has_place = False
             _place.release()

@@ -26,36 +26,31 @@ _FORWARDING = (
 
 
 class Caller(NamedTuple):
-    """The sender of a request with a bearer token: a program with the API key, or a connected program."""
+    """A program with a bearer token: the connection and its account, or None of both for the API key."""
 
     connection: Connection | None
-    """None for the API key."""
     account: Any
-    """The account whose permissions the connection has."""
 
 
 def require_read() -> None:
-    """Accept the API key, or a user with READ permission; raise `ApiError` otherwise."""
+    """Raise `ApiError` unless the sender has the API key, or READ permission."""
     if not _bearer_may("READ") and not has_permission("READ"):
         raise _refusal("READ")
 
 
 def require_admin() -> None:
-    """Accept the API key, or an administrator's session with a CSRF token for unsafe methods; raise `ApiError` otherwise."""
+    """Raise `ApiError` unless the sender has the API key, or is an administrator, with a CSRF token for unsafe methods."""
     _require_session("ADMIN")
 
 
 def require_write() -> None:
-    """Accept the API key, or a user with READ and WRITE permission and a CSRF token; raise `ApiError` otherwise.
-
-    READ is required because the answer to a change (related pages, changes by others) is for readers only.
-    """
-    require_read()
+    """Raise `ApiError` unless the sender has the API key, or READ and WRITE permission and a CSRF token."""
+    require_read()  # the answer to a change (related pages, changes by others) is for readers only
     _require_session("WRITE")
 
 
 def require_key() -> None:
-    """Accept only the API key itself; raise `ApiError` otherwise."""
+    """Raise `ApiError` unless the sender has the API key itself."""
     if not _is_key(_bearer() or ""):
         raise ApiError("unauthorized", "send the API key of the wiki: Authorization: Bearer …")
 
@@ -73,7 +68,7 @@ def _require_session(permission: str) -> None:
 
 
 def may_see_queries() -> bool:
-    """Whether the current request may see search queries: with the API key, or as an administrator."""
+    """Whether the sender may see search queries: with the API key, or as an administrator."""
     caller = _caller()
     if caller is None:
         return has_permission("ADMIN")
@@ -81,7 +76,7 @@ def may_see_queries() -> bool:
 
 
 def require_monitor() -> None:
-    """Accept the API key, an administrator's session, or a program on this machine; raise `ApiError` otherwise."""
+    """Raise `ApiError` unless the sender has the API key, is an administrator, or on this machine."""
     if not _bearer_may("ADMIN") and not _is_local() and not has_permission("ADMIN"):
         raise _refusal("ADMIN")
 
@@ -102,11 +97,10 @@ def _is_local() -> bool:
 
 
 def _bearer_may(permission: str) -> bool:
-    """Whether the request's bearer token has a permission; False if it has no token.
+    """Whether the request has a bearer token. Raises `ApiError` if that is wrong, or lacks the permission.
 
     The API key has all permissions. A connection has those of its account, but may change something only if the person has
-    allowed the program to write. Raises `ApiError` for a wrong token, and for an account without the permission, whoever sent
-    it.
+    allowed the program to write.
     """
     caller = _caller()
     if caller is None:
@@ -116,15 +110,12 @@ def _bearer_may(permission: str) -> bool:
     if not has_permission(permission, caller.account):
         raise ApiError("forbidden", f"the account {caller.account.email} has no {permission} permission in this wiki")
     if permission != "READ" and request.method not in {"GET", "HEAD"} and not caller.connection.may_write:
-        raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
+        raise ApiError("forbidden", "this program may only read; to let it write, disconnect it, and connect it again")
     return True
 
 
 def _caller() -> Caller | None:
-    """Return the sender of the request's bearer token, or None without one. Raises `ApiError` for a wrong token.
-
-    The MCP server sends the signed id of a connection.
-    """
+    """Return the sender of the request's bearer token, or None without one. Raises `ApiError` for a wrong token."""
     given = _bearer()
     if given is None:
         return None
@@ -133,12 +124,12 @@ def _caller() -> Caller | None:
         raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
     if _is_key(given):
         return Caller(None, None)
-    is_signed = given.startswith(BEARER_PREFIX)
+    is_signed = given.startswith(BEARER_PREFIX)  # by the MCP server: the id of a connection
     signed = Signer(api_key, Purpose.CONNECTION).read(given.removeprefix(BEARER_PREFIX), str) if is_signed else None
     connection = extension().connections.get(signed) if signed else None
     account = account_of(connection) if connection else None
     if account is None:
-        raise ApiError("wrong_key", "the API key is wrong: it is not the OTTERWIKI_API_KEY that the wiki was started with")
+        raise ApiError("wrong_key", "the API key is wrong: it is not the wiki's OTTERWIKI_API_KEY")
     return Caller(connection, account)
 
 
@@ -153,17 +144,16 @@ def _is_key(given: str) -> bool:
 
 
 def act_as_author(key_account: str | None) -> None:
-    """Set `current_user`, for the rest of the request, to the account in whose name the caller writes.
+    """Set `current_user` for the rest of the request: to the account of a connected program, or that of the API key.
 
-    It is the account of a connected program; for the API key it is `key_account`, the address of an account. Raises
-    `ApiError` if the key has no account, or the account may not write.
+    Raises `ApiError` if there is none, or it may not write.
     """
     caller = _caller()
     if caller is None:
         return
     account = caller.account if caller.connection else _account_at(key_account)
     if account is None:
-        raise ApiError("forbidden", f"the API key writes in nobody's name: {_writes_as(key_account)}")
+        raise ApiError("forbidden", f"the API key has no account to write as: {_writes_as(key_account)}")
     if not has_permission("WRITE", account):
         raise ApiError("forbidden", f"the account {account.email} has no WRITE permission in this wiki")
     current_app.login_manager._update_request_context_with_user(account)  # type: ignore[attr-defined]
@@ -184,23 +174,23 @@ def _account_at(address: str | None) -> Any:
     from otterwiki.models import User
 
     known = User.query.filter_by(email=address).first()
+    return _load_account(str(known.id)) if known is not None else None
+
+
+def _load_account(number: str) -> Any:
+    """Return an account of the wiki, or None; also if a proxy identifies users."""
     load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
-    return load(str(known.id)) if known is not None and load else None
+    return load(number) if load else None
 
 
 def account_of(connection: Connection) -> Any:
     """Return the account of a connection; None if it was deleted, or replaced by another one."""
-    load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
-    number, _, _ = connection.account.partition(":")
-    account = load(number) if load else None
+    account = _load_account(connection.account.partition(":")[0])
     return account if account is not None and account_fingerprint(account) == connection.account else None
 
 
 def account_fingerprint(account: Any) -> str | None:
-    """Return a fingerprint of an account, which changes if its number or its address is given to another account.
-
-    None if the wiki stores no accounts, because a proxy identifies the sender of each request.
-    """
+    """Return a fingerprint that no later account with this number or address has; None if a proxy identifies users."""
     number = getattr(account, "id", None)
     if number is None:
         return None
@@ -209,17 +199,17 @@ def account_fingerprint(account: Any) -> str | None:
 
 
 def require_same_site() -> None:
-    """Raise `ApiError` for a request that a browser sends for another site. Programs do not name the origin of a request."""
+    """Raise `ApiError` for a request that a browser sends for another site."""
     site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
     if site is None and origin is not None:  # an older browser that sends only the origin
         site = "same-origin" if urlsplit(origin).netloc == request.host else "cross-site"
     if site not in {None, "same-origin", "none"}:
-        raise ApiError("csrf_failed", "another site sent this request; only pages of the wiki may")
+        raise ApiError("csrf_failed", "this request comes from another site")
 
 
 def asker() -> str:
-    """Return the key for rate limits: an account, or an address; empty for a program with the key."""
+    """Return whom rate limits count: an account, or an address; empty for a program with the key."""
     caller = _caller()
     if caller is None:
         return session_asker()
@@ -227,7 +217,7 @@ def asker() -> str:
 
 
 def session_asker() -> str:
-    """Return the key for rate limits of a browser: an account, or an address."""
+    """Return whom rate limits of a browser count: an account, or an address."""
     return f"account {current_user.email}" if current_user.is_authenticated else f"address {request.remote_addr}"
 
 

@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The plugin's extension of a Flask application."""
+    """The plugin's parts for a wiki."""
 
     index: IndexClient
     settings: Settings

@@ -45,7 +45,7 @@ class Connection(Struct, frozen=True):
 
     id: str
     account: str
-    """Identifies the account; see `web.auth.account_fingerprint`."""
+    """See `web.auth.account_fingerprint`."""
     email: str
     created: float
     used: float
@@ -53,16 +53,13 @@ class Connection(Struct, frozen=True):
     secrets: dict[str, Secret]
     """By hash."""
     may_write: bool = False
-    """Whether the person has also allowed it to change pages."""
 
     @property
     def is_established(self) -> bool:
-        """Whether the program has fetched its tokens."""
         return any(each.kind is SecretKind.REFRESH for each in self.secrets.values())
 
     @property
     def expires(self) -> float:
-        """When it expires unless used."""
         return max((each.expires for each in self.secrets.values() if each.kind is not SecretKind.SPENT), default=0.0)
 
 
@@ -85,28 +82,20 @@ class ConnectionStore:
         self._clock = clock
 
     def all(self) -> list[Connection]:
-        """Return the connections that have tokens, most recently used first."""
+        """Return the connections that have fetched their tokens, most recently used first."""
         found = (each for each in self._read().values() if each.is_established and each.expires > self._clock())
         return sorted(found, key=lambda each: each.used, reverse=True)
 
     def get(self, connection: str) -> Connection | None:
-        """Return a connection by id."""
         found = self._read().get(connection)
         return found if found and found.expires > self._clock() else None
 
     def approve(self, request: ConsentRequest, account: str, email: str, *, may_write: bool = False) -> str:
         """Store an account's consent to a request, and optionally to writing; return the authorization code."""
-        now, code = self._clock(), _new_secret()
-        made = Connection(
-            secrets.token_urlsafe(12),
-            account,
-            email,
-            now,
-            now,
-            replace(request, state=None),
-            {_hash(code): Secret(SecretKind.CODE, now + CODE_SECONDS)},
-            may_write,
-        )
+        now, code = self._clock(), secrets.token_urlsafe(32)
+        known = {_hash(code): Secret(SecretKind.CODE, now + CODE_SECONDS)}
+        request = replace(request, state=None)
+        made = Connection(secrets.token_urlsafe(12), account, email, now, now, request, known, may_write)
         with self._changed() as connections:
             own = sorted((each for each in connections.values() if each.account == account), key=lambda each: each.used)
             for each in own[: max(0, len(own) - MAX_PER_ACCOUNT + 1)]:
@@ -131,13 +120,14 @@ class ConnectionStore:
             if client is not None:
                 self.remove(connection.id)
             return None
-        return None if found.expires <= now else (connection, _grant(connection, found))
+        if found.expires <= now:
+            return None
+        asked = connection.request
+        facts = (asked.redirect_uri, asked.is_redirect_explicit, asked.code_challenge)
+        return connection, Grant(found.kind, connection.id, asked.client_id, connection.email, found.expires, *facts)
 
     def exchange(self, secret: str, client: str | None = None) -> Tokens | None:
-        """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid.
-
-        For `client` see `find`.
-        """
+        """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid."""
         hashed, now = _hash(secret), self._clock()
         with self._changed() as connections:
             connection = _owner(connections, hashed, client)
@@ -148,7 +138,7 @@ class ConnectionStore:
                 del connections[connection.id]
             if kind in {SecretKind.SPENT, SecretKind.ACCESS}:
                 return None
-            tokens = Tokens(_new_secret(), _new_secret(), ACCESS_SECONDS)
+            tokens = Tokens(secrets.token_urlsafe(32), secrets.token_urlsafe(32), ACCESS_SECONDS)
             spent = [name for name, each in connection.secrets.items() if each.kind is SecretKind.SPENT][1 - _MAX_SPENT :]
             kept = {name: connection.secrets[name] for name in spent} | {
                 hashed: Secret(SecretKind.SPENT, now + REFRESH_SECONDS),
@@ -176,11 +166,11 @@ class ConnectionStore:
         return read_record(self._directory / _FILE, dict[str, Connection], "all programs have to connect again") or {}
 
     @contextmanager
-    def _changed(self, seconds: float | None = None) -> Iterator[dict[str, Connection]]:
+    def _changed(self, seconds: float = _LOCK_SECONDS) -> Iterator[dict[str, Connection]]:
         """Yield the connections for a change, under an exclusive lock."""
         try:
             make_private(self._directory)
-            with locked(self._directory / _LOCK, _LOCK_SECONDS if seconds is None else seconds):
+            with locked(self._directory / _LOCK, seconds):
                 before = self._read()
                 now = self._clock()
                 connections = {name: each for name, each in before.items() if each.expires > now}
@@ -195,24 +185,6 @@ def _owner(connections: dict[str, Connection], hashed: str, client: str | None) 
     """Return the connection that has a secret, unless it belongs to another client."""
     found = next((each for each in connections.values() if hashed in each.secrets), None)
     return found if found is not None and client in {None, found.request.client_id} else None
-
-
-def _grant(connection: Connection, secret: Secret) -> Grant:
-    asked = connection.request
-    return Grant(
-        secret.kind,
-        connection.id,
-        asked.client_id,
-        connection.email,
-        secret.expires,
-        asked.redirect_uri,
-        asked.is_redirect_explicit,
-        asked.code_challenge,
-    )
-
-
-def _new_secret() -> str:
-    return secrets.token_urlsafe(32)
 
 
 def _hash(secret: str) -> str:

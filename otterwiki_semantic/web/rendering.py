@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from flask import current_app
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from otterwiki_semantic.core.errors import LimitExceededError
 from otterwiki_semantic.core.worker_process import WorkerProcess, restart_clock
@@ -42,11 +42,12 @@ class PageRenderer:
     def prepare(self) -> None:
         """Start the process in the background for an expected request."""
         config = _config()
-        Thread(target=self._start, args=(config,), name="prepare-renderer", daemon=True).start()
 
-    def _start(self, config: Mapping[str, Any]) -> None:
-        with suppress(Exception):  # reported when a page is rendered
-            self._worker.call(_START_SECONDS, render, config, "")
+        def start() -> None:
+            with suppress(Exception):  # reported when a page is rendered
+                self._worker.call(_START_SECONDS, render, config, "")
+
+        Thread(target=start, name="prepare-renderer", daemon=True).start()
 
     def html(self, markdown: str) -> Markup:
         """Return the wiki's HTML of Markdown, which it sanitises; the Markdown if that takes too long."""
@@ -63,7 +64,7 @@ class PageRenderer:
             finally:
                 self._waiting.release()
         return Markup("<p><em>This takes too long to render. Its source is shown instead.</em></p><pre>{}</pre>").format(
-            escape(markdown)
+            markdown
         )
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request, url_for
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
@@ -25,14 +25,6 @@ _WITH_LINKS = """{% extends "otterwiki:NAME" %}
 {% block navbardropdown %}{{ semantic_links("menu_links", pagepath | default(none)) }}{{ super() }}{% endblock %}"""
 
 log = logging.getLogger(__name__)
-
-
-class Tool(NamedTuple):
-    """A page of the plugin, as a menu entry."""
-
-    name: str
-    icon: str
-    url: str
 
 
 def extend_templates(app: Flask) -> None:
@@ -78,13 +70,12 @@ def search_link() -> str:
 
 def body_end() -> str:
     """Return the end of a page: a script that offers search by meaning, and its data; in the editor, suggested links."""
-    if g.get(_TEMPLATE) == "editor.html":
-        return _writing_panel() if has("editor") and has_permission("READ") else ""
-    return _search_offer() if _is_extensible() else ""
-
-
-def _search_offer() -> str:
     name, context = g.get(_TEMPLATE), g.get(_CONTEXT, {})
+    if name == "editor.html" and has("editor") and has_permission("READ"):
+        path = context.get("pagepath") or (request.view_args or {}).get("path", "")
+        return render_template("semantic_search/writing.html", path=path)
+    if not _is_extensible():
+        return ""
     path = str(context.get("pagepath") or "")
     return render_template(
         "semantic_search/search_offer.html",
@@ -94,11 +85,6 @@ def _search_offer() -> str:
         is_offering=name in {"search.html", "page404.html"},
         viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
     )
-
-
-def _writing_panel() -> str:
-    path = g.get(_CONTEXT, {}).get("pagepath") or (request.view_args or {}).get("path", "")
-    return render_template("semantic_search/writing.html", path=path)
 
 
 def _links(name: str, path: str | None) -> str:
@@ -112,16 +98,17 @@ def _links(name: str, path: str | None) -> str:
     return render_template(f"semantic_search/{name}.html", tools=list(_tools(path)))
 
 
-def _tools(path: str | None) -> Iterator[Tool]:
-    """Yield the plugin's pages that the user may see, except the search page."""
+def _tools(path: str | None) -> Iterator[dict[str, str]]:
+    """Yield name, icon and URL of the plugin's pages that the user may see, except the search page."""
     if has("map"):
-        yield Tool("Map of the wiki", "fa-map", url_for("semantic_pages.map"))
+        yield {"name": "Map of the wiki", "icon": "fa-map", "url": url_for("semantic_pages.map")}
     if has("health"):
-        yield Tool("Wiki health", "fa-stethoscope", url_for("semantic_health.health"))
+        yield {"name": "Wiki health", "icon": "fa-stethoscope", "url": url_for("semantic_health.health")}
     if has_permission("ADMIN"):
-        yield Tool("Search index", "fa-heartbeat", url_for("semantic_admin.index"))
+        yield {"name": "Search index", "icon": "fa-heartbeat", "url": url_for("semantic_admin.index")}
     if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
-        yield Tool("How search sees this page", "fa-microscope", url_for("semantic_admin.page", path=path))
+        url = url_for("semantic_admin.page", path=path)
+        yield {"name": "How search sees this page", "icon": "fa-microscope", "url": url}
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:

@@ -1,7 +1,5 @@
 """Save pages for programs: through the wiki, with its permissions, file names and hooks, as its editor does.
 
-Two writers of the same revision exclude each other, in all workers.
-
 Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, errors of git.
 """
 
@@ -54,11 +52,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 """Control characters that are invalid in text; page breaks occur in some texts and are allowed."""
 _NOT_IN_AN_AUTHOR = re.compile(r"[\x00-\x1f<>]")
 _AROUND_AN_AUTHOR = " .,:;\"'\\"
-_DRIVE = re.compile(r"[A-Za-z]:")
-"""The beginning of a path that GitPython mistakes for a Windows path."""
+_DRIVE = re.compile(r"[A-Za-z]?:")
+"""The beginning of a path that GitPython mistakes for a Windows path, or git for a pattern."""
 _RELATED = 3
-_RESERVED = ("-",)
-"""The first path segments of the wiki's own addresses."""
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +64,17 @@ def write(path: str, asked: WriteRequest) -> WrittenPage:
     path = _checked(path)
     _check_characters(text=asked.text)
     with _alone():
-        before = _page(path)
-        if before is not None and saved_text(asked.text) == before.content:
-            return _settled(_written(before, before))  # as after a lost answer
-        if before is not None and asked.revision is None:
-            raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
-        if before is None and asked.revision is not None:
-            raise PageNotFoundError(f"the wiki has no page {path!r} that could be replaced", ())
+        before: PageView | None = None
+        with suppress(PageNotFoundError):
+            before = _existing(path)
         if before is not None:
-            _check_revision(before, asked.revision or "")
+            if saved_text(asked.text) == before.content:
+                return _settled(_written(before, before))  # as after a lost answer
+            if asked.revision is None:
+                raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
+            _check_revision(before, asked.revision)
+        elif asked.revision is not None:
+            raise PageNotFoundError(f"the wiki has no page {path!r} to replace", ())
         written = _save(before, path, asked.text, asked.message)
     return _settled(written)
 
@@ -86,11 +84,15 @@ def edit(path: str, asked: EditRequest) -> WrittenPage:
     path = _checked(path)
     _check_characters(new=asked.new, append=asked.append)
     with _alone():
-        before = _page(path)
-        if before is None:
-            raise PageNotFoundError(f"the wiki has no page {path!r}", ())
+        before = _existing(path)
         if asked.append is not None:
-            text = _appended(before, asked.append, asked.section)
+            if not asked.append.strip():
+                raise ParameterError("append is empty; send the text to add")
+            line = before.total_lines
+            if asked.section is not None:
+                (part,) = extension().pages.page(before.path, PageRequest(section=(asked.section,))).parts or ()
+                line = part.end_line
+            text = append_after(before.content, line, asked.append)
         else:
             _check_revision(before, asked.revision or "")
             text = _replaced(before.content, asked.old or "", asked.new or "")
@@ -102,16 +104,14 @@ def delete(path: str, asked: DeleteRequest) -> DeletedPage:
     """Delete a page, without its subpages and attached files, if it is as in the revision."""
     path = _checked(path)
     with _alone():
-        before = _page(path)
-        if before is None:
-            raise PageNotFoundError(f"the wiki has no page {path!r}", ())
+        before = _existing(path)
         _check_revision(before, asked.revision)
         revision = _delete_in_wiki(before, asked.message)
     return DeletedPage(before.path, revision, indexed=_is_indexed())
 
 
 def _checked(path: str) -> str:
-    """Return the path of a page that may be written; the rest of the request runs as the author."""
+    """Return the path of a page that may be written, and run the rest of the request as its author."""
     if not extension().settings.allow_write:
         raise ApiError(
             "writing_disabled", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
@@ -126,12 +126,10 @@ def _checked(path: str) -> str:
         and len(name.encode("utf-8", "replace")) <= _MAX_SEGMENT_BYTES
         for name in names
     )
-    if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
-        raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
+    if "" in names or not is_file_name or names[0] == "-" or "\\" in path:
+        raise ParameterError(f"path is {path[:100]!r}, where no page can be saved")
     if _DRIVE.match(path):
-        raise ParameterError(f"path is {path[:100]!r}; it must not begin with a letter and a colon")
-    if path.startswith(":"):
-        raise ParameterError(f"path is {path[:100]!r}; to git a path that begins with a colon is a pattern of others")
+        raise ParameterError(f"path is {path[:100]!r}; it must not begin with a colon, or a letter and a colon")
     if not _is_page_address(path):
         raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
     saved = page_path(_file_name(path))
@@ -141,30 +139,33 @@ def _checked(path: str) -> str:
 
 
 @contextmanager
+def _no_excluded(path: str) -> Iterator[None]:
+    try:
+        yield
+    except PageExcludedError:
+        raise ApiError("forbidden", f"the page {path!r} is excluded from search, and programs may not write it") from None
+
+
+@contextmanager
 def _alone() -> Iterator[None]:
-    """Exclude other writers, in all workers of the wiki. Raises `ApiError` if another one takes long."""
+    """Exclude other writers, in all workers of the wiki."""
     with ExitStack() as held:
         try:
             make_private(extension().settings.data_dir)
             held.enter_context(locked(extension().settings.data_dir / _LOCK, _LOCK_SECONDS))
         except TimeoutError as error:
-            raise ApiError("write_failed", "another program is writing, and takes long; try again in a while") from error
+            raise ApiError("write_failed", "another program is still writing; try again later") from error
         except OSError as error:
-            raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
+            raise ApiError("write_failed", f"the page could not be saved: data directory: {error.strerror}") from error
         yield
 
 
-def _page(path: str) -> PageView | None:
-    try:
+def _existing(path: str) -> PageView:
+    with _no_excluded(path):
         return extension().pages.page(path, PageRequest())
-    except PageExcludedError:
-        raise _excluded(path) from None
-    except PageNotFoundError:
-        return None
 
 
 def _check_revision(page: PageView, revision: str) -> None:
-    """Raise `PageChangedError` unless the page is as in a revision."""
     if page.revision.startswith(revision.lower()):
         return
     earlier = extension().pages.page(page.path, PageRequest(revision=revision)).content
@@ -176,28 +177,15 @@ def _check_revision(page: PageView, revision: str) -> None:
     )
 
 
-def _appended(page: PageView, text: str, section: str | None) -> str:
-    """Return a page with a text appended to it, or to a section with its subsections."""
-    if not text.strip():
-        raise ParameterError("append is empty; it takes the text to add")
-    line = page.total_lines
-    if section is not None:
-        (part,) = extension().pages.page(page.path, PageRequest(section=(section,))).parts or ()
-        line = part.end_line
-    return append_after(page.content, line, text)
-
-
 def _save(before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
     text = saved_text(text)
     if not text.strip():
-        raise ParameterError("the page would be empty; delete it in the wiki")
-    size, limit = len(text.encode()), MAX_PAGE_BYTES
-    if size > max(limit, len(before.content.encode()) if before else 0):
-        raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
-    try:
+        raise ParameterError("the page would be empty; delete it instead")
+    size = len(text.encode())
+    if size > max(MAX_PAGE_BYTES, len(before.content.encode()) if before else 0):
+        raise ParameterError(f"the page would have {size:,} bytes; at most {MAX_PAGE_BYTES:,} are searched")
+    with _no_excluded(path):
         extension().pages.check_not_excluded(page_path(_file_name(path)), text)
-    except PageExcludedError:
-        raise _excluded(path) from None
     _save_in_wiki(before, path, text, message, extension().settings.repository)
     return _written(before, extension().pages.page(path, PageRequest()))
 
@@ -221,10 +209,6 @@ def _is_indexed() -> bool:
     return False
 
 
-def _excluded(path: str) -> ApiError:
-    return ApiError("forbidden", f"the page {path!r} is excluded from search, and cannot be written by programs")
-
-
 def _written(before: PageView | None, after: PageView) -> WrittenPage:
     changed = before is None or after.revision != before.revision
     return WrittenPage(after.path, after.revision, before is None, changed, indexed=False, url=page_urls().of(after.path))
@@ -233,7 +217,7 @@ def _written(before: PageView | None, after: PageView) -> WrittenPage:
 def _check_characters(**texts: str | None) -> None:
     for name, text in texts.items():
         if found := _CONTROL.search(text or ""):
-            raise ParameterError(f"{name} has the control character {found[0]!r} in it")
+            raise ParameterError(f"{name} contains the control character {found[0]!r}")
 
 
 def _replaced(text: str, old: str, new: str) -> str:
@@ -241,7 +225,7 @@ def _replaced(text: str, old: str, new: str) -> str:
     text, old, new = normalize_newlines(text), normalize_newlines(old), normalize_newlines(new)
     count = count_occurrences(text, old)
     if count != 1:
-        found = "does not stand in the page" if not count else f"stands there {count} times; give more of the text around it"
+        found = f"occurs {count} times in the page; include more of the text around it" if count else "is not in the page"
         raise ParameterError(f"old {found}")
     return text.replace(old, new)
 
@@ -270,19 +254,13 @@ def _file_name(path: str) -> str:
 
 
 def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, repository: Path) -> None:
-    """Save a page as the wiki's editor does. Raises `ApiError` if its file differs from git, or cannot be written.
-
-    A draft is not deleted: it belongs to a person who has not saved it. The wiki's flash message is dropped, as a program has
-    no use for it.
-    """
+    """Save a page as the wiki's editor does, but without deleting a draft, which belongs to a person who has not saved it."""
     page, storage = _page_in_wiki(before.path if before else path)
     file = repository.resolve() / page.filename
     if file.resolve() != file:
         raise ParameterError(f"path is {path!r}, which is a symbolic link, or in one")
     if before and page_path(page.filename) != before.path:
-        raise ApiError(
-            "write_failed", f"the wiki would save {before.path!r} in another file, {page.filename!r}; rename the page"
-        )
+        raise ApiError("write_failed", f"the wiki would save {before.path!r} in {page.filename!r}; rename the page")
     if not before:
         _check_git_takes(storage, page.filename, path)
     in_file, in_git = page.content or "", before.content if before else ""
@@ -290,45 +268,53 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         if saved_text(in_file).strip() not in {"", text.strip()}:
             raise _not_committed()
         _unstage(storage, page.filename)  # left by an interrupted save
-    blob = _blob(storage, page.filename)
     page.discard_draft = lambda _author: None
-    try:
-        with _without_flash_message():
-            page.save(content=text, commit=message or _default_message(page), author=_author())
-    except HTTPException:
-        raise
-    except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
-        if _blob(storage, page.filename) != blob:
-            log.exception("a page is saved, but what follows a save failed")
-            return
-        log.exception("a page could not be saved")
-        _restore(file, in_git if before else None)
-        _unstage(storage, page.filename)
-        raise ApiError(
-            "write_failed", f"the page could not be saved: {type(error).__name__}; the wiki's log says why"
-        ) from error
+    with _change("saved", page, storage, in_git if before else None):
+        pattern = str(current_app.config.get("DEFAULT_COMMIT_MESSAGE") or "").replace("%P", page.pagename)
+        message = message or time.strftime(pattern) or f"Update {page.pagename}"
+        page.save(content=text, commit=message, author=_author())
 
 
 def _delete_in_wiki(before: PageView, message: str) -> str:
-    """Delete a page's file as the wiki does, and return the commit. Raises `ApiError` if it differs from git."""
+    """Delete a page's file as the wiki does, and return the commit."""
     page, storage = _page_in_wiki(before.path)
     in_file = page.content or ""
     if page_path(page.filename) != before.path or not _is_same_text(in_file, before.content):
         raise _not_committed()
+    with _change("deleted", page, storage, in_file):
+        page.delete(message, _author(), recursive=False)
+    return str(storage.repo.head.commit.hexsha)
+
+
+@contextmanager
+def _change(done: str, page: Any, storage: Any, before: str | None) -> Iterator[None]:
+    """Change a page's file; restore the text that it had `before`, or remove it, if the change is not committed.
+
+    The message that the wiki shows a person after a change is dropped.
+    """
+    blob = _blob(storage, page.filename)
+    was_modified = session.modified
     try:
-        with _without_flash_message():
-            page.delete(message, _author(), recursive=False)
+        yield
     except HTTPException:
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
-        if _blob(storage, page.filename) is not None:
-            log.exception("a page could not be deleted")
-            _unstage(storage, page.filename)
-            _restore(Path(storage.path) / page.filename, in_file)
-            reason = f"the page could not be deleted: {type(error).__name__}; the wiki's log says why"
-            raise ApiError("write_failed", reason) from error
-        log.exception("a page is deleted, but what follows failed")
-    return str(storage.repo.head.commit.hexsha)
+        if _blob(storage, page.filename) != blob:
+            log.exception("a page was %s, but what follows failed", done)
+            return
+        log.exception("a page could not be %s", done)
+        file = Path(storage.path) / page.filename
+        with suppress(OSError):
+            if before is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.write_text(before, encoding="utf-8", newline="")
+        _unstage(storage, page.filename)
+        reason = f"the page could not be {done}: {type(error).__name__}; the wiki's log says why"
+        raise ApiError("write_failed", reason) from error
+    finally:
+        session.pop("_flashes", None)
+        session.modified = was_modified
 
 
 def _page_in_wiki(path: str) -> tuple[Any, Any]:
@@ -336,7 +322,8 @@ def _page_in_wiki(path: str) -> tuple[Any, Any]:
     page_class = _wiki_page_class()
     storage = page_class.__init__.__globals__["storage"]
     page = page_class(path)
-    _let_threads_write(storage)
+    if not isinstance(storage.repo.odb, git.GitDB):  # otherwise GitPython's threads share a process, and can deadlock
+        storage.repo = git.Repo(storage.path, odbt=git.GitDB)
     return page, storage
 
 
@@ -345,18 +332,7 @@ def _is_same_text(one: str, other: str) -> bool:
 
 
 def _not_committed() -> ApiError:
-    return ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
-
-
-@contextmanager
-def _without_flash_message() -> Iterator[None]:
-    """Drop the message that the wiki shows a person after a change, and leave the session as it was."""
-    was_modified = session.modified
-    try:
-        yield
-    finally:
-        session.pop("_flashes", None)
-        session.modified = was_modified
+    return ApiError("write_failed", "the page's file differs from git; commit it first")
 
 
 def _author() -> tuple[str, str]:
@@ -388,27 +364,6 @@ def _blob(storage: Any, name: str) -> str | None:
         return None
 
 
-def _let_threads_write(storage: Any) -> None:
-    """Have the wiki read git objects without the process that GitPython's threads share, in which they can deadlock."""
-    if not isinstance(storage.repo.odb, git.GitDB):
-        storage.repo = git.Repo(storage.path, odbt=git.GitDB)
-
-
-def _restore(file: Path, text: str | None) -> None:
-    """Restore a file that could not be written to the text in git, or remove it."""
-    with suppress(OSError):
-        if text is None:
-            file.unlink(missing_ok=True)
-        else:
-            file.write_text(text, encoding="utf-8", newline="")
-
-
 def _unstage(storage: Any, name: str) -> None:
     with suppress(Exception):  # a repository without a commit
         storage.repo.git(literal_pathspecs=True).reset("-q", "--", name)
-
-
-def _default_message(page: Any) -> str:
-    """Return the default commit message of the wiki's editor."""
-    pattern = str(current_app.config.get("DEFAULT_COMMIT_MESSAGE") or "").replace("%P", page.pagename)
-    return time.strftime(pattern) or f"Update {page.pagename}"

@@ -1,4 +1,4 @@
-"""The result of a tool: the same answer as text and as structured content."""
+"""The result of a tool: the same answer as text and as structured content, within a token budget."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import FIRST_BUILD, Progress
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import BudgetError
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400
-_HIGHER = "ask with a higher max_tokens"
 REVISION_DIGITS = 12
 """Enough to identify a commit; all 40 would cost as many tokens as a sentence."""
-
-
 STRUCTURED: ContextVar[bool] = ContextVar("structured content", default=False)
 """Whether answers include structured content; with it, the agent reads everything twice in most clients."""
 
 
+class BudgetError(Exception):
+    """Even the smallest answer exceeds the budget; the message names the budget that it needs."""
+
+
 class Part(BaseModel):
-    """A part of an answer. Fields that are None are omitted."""
+    """A part of an answer. Fields that are None are omitted, and further ones of the API's JSON ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,17 +37,18 @@ class Part(BaseModel):
 class ToolResponse(Part):
     """The answer of a tool; subclasses add fields and `lines`."""
 
+    notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
     left_out: str | None = Field(default=None, description="What did not fit into max_tokens, and how to get it")
 
     @abstractmethod
     def lines(self, markers: Markers) -> list[str]:
-        """Return the answer as paragraphs of text, without `left_out`. The wiki's text is wrapped in the markers."""
+        """Return the answer as paragraphs, without `notice` and `left_out`. The wiki's text is wrapped in the markers."""
 
     def text(self) -> str:
-        return "\n".join([*self.lines(Markers()), *([f"({self.left_out})"] if self.left_out else [])])
+        notice = [self.notice] if self.notice else []
+        return "\n".join([*notice, *self.lines(Markers()), *([f"({self.left_out})"] if self.left_out else [])])
 
     def result(self) -> CallToolResult:
-        """Return the answer as text, and as structured content if that is enabled."""
         structured = self.model_dump(mode="json", exclude_none=True) if STRUCTURED.get() else None
         return CallToolResult(content=[TextContent(type="text", text=self.text())], structured_content=structured)
 
@@ -75,9 +76,7 @@ def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
     return make(bisect_right(range(largest), max_tokens, lo=1, key=lambda size: make(size).cost()) - 1)
 
 
-def fit_entries(
-    entries: Sequence[E], max_tokens: int, what: str, make: Callable[[list[E], str | None], R], how: str = _HIGHER
-) -> R:
+def fit_entries(entries: Sequence[E], max_tokens: int, what: str, make: Callable[[list[E], str | None], R]) -> R:
     """Return the answer with as many of the first entries as fit; `make` receives them and a note on the omitted ones.
 
     `what` names an omitted entry. Errors: `BudgetError`.
@@ -85,14 +84,22 @@ def fit_entries(
 
     def answer(number: int) -> R:
         missing = len(entries) - number
-        return make(list(entries[:number]), f"{count(missing, what)} left out; {how}" if missing else None)
+        left_out = f"{count(missing, what)} left out; ask with a higher max_tokens" if missing else None
+        return make(list(entries[:number]), left_out)
 
     return fit(answer, len(entries), max_tokens)
 
 
-def line_range(first: int, last: int) -> str:
-    """Return a range of lines in the syntax of `read_note`."""
-    return f"{first}-{last}"
+def truncate(text: str, size: int) -> str:
+    """Truncate a text to at most `size` characters, at the end of a line, or else of a word, if this keeps half of them."""
+    if len(text) <= size:
+        return text
+    room = text[: max(size, 0) + 1]
+    for mark in ("\n", " "):
+        end = room.rfind(mark)
+        if end >= max(size, 1) / 2:
+            return text[:end]
+    return text[: max(size, 0)]
 
 
 def short_url(body: Json) -> str | None:
@@ -115,4 +122,4 @@ def notice_of(body: Json) -> str | None:
         notices.append(f"indexed so far: {Progress(**progress).describe()}")
     elif behind and not is_first_build:
         notices.append(f"the index is behind by {count(behind, 'page')}; semantic_search with wait=true waits for the latest")
-    return "; ".join(notice for notice in notices if notice) or None
+    return "; ".join(filter(None, notices)) or None

@@ -2,6 +2,3 @@
 
 from otterwiki_semantic.mcp.oauth.app import authorized_app as authorized_app
 from otterwiki_semantic.mcp.oauth.provider import current_connection as current_connection
-from otterwiki_semantic.mcp.oauth.settings import PATH as PATH
-from otterwiki_semantic.mcp.oauth.settings import OAuthSettings as OAuthSettings
-from otterwiki_semantic.mcp.oauth.settings import oauth_settings as oauth_settings

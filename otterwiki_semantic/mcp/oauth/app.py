@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from mcp.server.auth.handlers.metadata import MetadataHandler
@@ -29,9 +27,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from otterwiki_semantic.mcp.backend import BackendError
+from otterwiki_semantic.mcp.http_auth import PATH, OAuthSettings
 from otterwiki_semantic.mcp.oauth.clients import SCOPE
 from otterwiki_semantic.mcp.oauth.provider import WikiAuthorization
-from otterwiki_semantic.mcp.oauth.settings import PATH, OAuthSettings
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -53,12 +51,6 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
     registration = ClientRegistrationOptions(enabled=True, default_scopes=[SCOPE])
     revocation = RevocationOptions(enabled=True)
     oauth = create_auth_routes(provider, urls.issuer_url, None, registration)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with app.router.lifespan_context(app):
-            yield
-
     return Starlette(
         routes=[
             Route(PATH, endpoint=endpoint),
@@ -67,7 +59,7 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
             *create_protected_resource_routes(urls.resource_server_url, [urls.issuer_url], [SCOPE], "An Otter Wiki"),
         ],
         exception_handlers={BackendError: _unavailable},
-        lifespan=lifespan,
+        lifespan=app.router.lifespan_context,
     )
 
 

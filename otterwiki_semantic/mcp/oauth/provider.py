@@ -28,15 +28,14 @@ from otterwiki_semantic.core.http import JsonClient, ProviderError
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretKind, Tokens
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.mcp.backend import BackendError
+from otterwiki_semantic.mcp.http_auth import OAuthSettings
 from otterwiki_semantic.mcp.oauth.clients import SCOPE, Clients
-from otterwiki_semantic.mcp.oauth.settings import OAuthSettings
 
 CONSENT_SECONDS = 900
 """Long enough to log in first."""
 _MAX_STATE = 1_000
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
-"""Codes and tokens; anything else is rejected without asking the wiki."""
-_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+"""Codes, tokens and challenges of S256; anything else is rejected without asking the wiki."""
 _CONNECTION = "connection"
 _WIKI_SECONDS = 15.0
 
@@ -54,7 +53,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         self._settings = settings
         self._token = token
         self._clients = Clients(settings.key)
-        self._connections = _Connections(settings.wiki, settings.key)
+        self._wiki = JsonClient(f"{settings.wiki}{CONNECTIONS_PATH}/", settings.key, connect_seconds=5)
         self._consent = Signer(settings.key, Purpose.CONSENT)
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
@@ -65,11 +64,13 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """Return the address of the wiki's consent page."""
-        if not _CHALLENGE.fullmatch(params.code_challenge):
+        if not _SECRET.fullmatch(params.code_challenge):
             raise AuthorizeError("invalid_request", "code_challenge is not one of S256")
         if params.state is not None and len(params.state) > _MAX_STATE:
             raise AuthorizeError("invalid_request", f"state has more than {_MAX_STATE} characters")
-        self._check_resource(params.resource)
+        allowed = {None, self._settings.issuer, self._settings.resource}
+        if (params.resource and params.resource.removesuffix("/")) not in allowed:
+            raise AuthorizeError("invalid_target", f"the resource of this server is {self._settings.resource}")
         asked = ConsentRequest(
             client_id=client.client_id,
             client_name=client.client_name or "",
@@ -121,11 +122,13 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         """End the connection of a token that belongs to its client."""
         if _SECRET.fullmatch(token.token):
-            await self._connections.revoke(token.token, token.client_id)
+            await self._ask("revoke", token.token, token.client_id)
 
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
-        found = await self._connections.find(secret, client_id) if _SECRET.fullmatch(secret) else None
-        return found if found is not None and found.kind is kind else None
+        if not _SECRET.fullmatch(secret):
+            return None
+        found = msgspec.convert((await self._ask("lookup", secret, client_id)).get("grant"), Grant | None)
+        return found if found and found.kind is kind else None
 
     def _facts(self, found: Grant) -> dict[str, Any]:
         return {
@@ -137,37 +140,14 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         }
 
     async def _exchange(self, secret: str, client_id: str) -> OAuthToken:
-        tokens = await self._connections.exchange(secret, client_id)
+        tokens = msgspec.convert((await self._ask("exchange", secret, client_id)).get("tokens"), Tokens | None)
         if tokens is None:
             raise TokenError("invalid_grant", "it has expired, was used before, or its account may no longer read the wiki")
         return OAuthToken(access_token=tokens.access, refresh_token=tokens.refresh, expires_in=tokens.expires_in, scope=SCOPE)
 
-    def _check_resource(self, resource: str | None) -> None:
-        allowed = {self._settings.issuer, self._settings.resource}
-        if resource is not None and resource.removesuffix("/") not in allowed:
-            raise AuthorizeError("invalid_target", f"the resource of this server is {self._settings.resource}")
-
-
-class _Connections:
-    """The connections stored by a wiki. Methods raise `BackendError` if it does not answer."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._client = JsonClient(f"{url}{CONNECTIONS_PATH}/", key, connect_seconds=5)
-
-    async def find(self, secret: str, client: str | None = None) -> Grant | None:
-        """Return a valid code or token; with an authenticated `client`, only one of that client."""
-        return msgspec.convert((await self._ask("lookup", secret, client)).get("grant"), Grant | None)
-
-    async def exchange(self, secret: str, client: str) -> Tokens | None:
-        """Return tokens for a code or a refresh token of an authenticated client; each can be used once."""
-        return msgspec.convert((await self._ask("exchange", secret, client)).get("tokens"), Tokens | None)
-
-    async def revoke(self, secret: str, client: str) -> None:
-        """End the connection of a token of an authenticated client."""
-        await self._ask("revoke", secret, client)
-
     async def _ask(self, route: str, secret: str, client: str | None) -> dict[str, Any]:
-        send = partial(self._client.send, route, _WIKI_SECONDS, {"secret": secret, "client": client})
+        """Ask the wiki about a code or token, as an authenticated client if given. Errors: `BackendError`."""
+        send = partial(self._wiki.send, route, _WIKI_SECONDS, {"secret": secret, "client": client})
         try:
             answer = (await anyio.to_thread.run_sync(send, abandon_on_cancel=True)).answer()
         except ProviderError as error:

@@ -9,9 +9,6 @@ from msgspec import Raw, Struct, structs
 from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Hit
 from otterwiki_semantic.core.serialization import decode, encode
 
-_UNKNOWN_DISTANCE = 2.0
-"""The largest cosine distance, so that a passage of unknown distance never counts as near."""
-
 
 class Answers(Struct, frozen=True):
     """The answers to several queries, in their order."""
@@ -41,15 +38,8 @@ class ChromaStatus(Struct, frozen=True):
         """Return the state of a collection; None stands for no index."""
         if fill is None or fill.state is ChromaState.RESTING:
             return cls("error", fill.collection if fill else None, 0)
-        return cls(
-            status="ok",
-            collection=fill.collection,
-            document_count=fill.count or 0,
-            pending=fill.pending,
-            outdated=fill.outdated,
-            complete_at=fill.complete_at,
-            complete_commit=fill.complete_commit,
-        )
+        same = {name: getattr(fill, name) for name in ("collection", "pending", "outdated", "complete_at", "complete_commit")}
+        return cls(status="ok", document_count=fill.count or 0, **same)
 
 
 class OpenApi(Struct, frozen=True):
@@ -99,9 +89,8 @@ class CompatAnswer(Answer, frozen=True, kw_only=True):
 
 def compatible(answer: Answer) -> CompatAnswer:
     """Return an answer in the format of the earlier plugin."""
-    return CompatAnswer(**structs.asdict(answer) | {"results": tuple(map(_compatible_hit, answer.results))})
-
-
-def _compatible_hit(hit: Hit) -> CompatHit:
-    distance = _UNKNOWN_DISTANCE if hit.distance is None else hit.distance
-    return CompatHit(**structs.asdict(hit) | {"distance": distance, "section_path": hit.breadcrumb})
+    results = []
+    for hit in answer.results:
+        distance = 2.0 if hit.distance is None else hit.distance  # the largest: an unknown distance never counts as near
+        results.append(CompatHit(**structs.asdict(hit) | {"distance": distance, "section_path": hit.breadcrumb}))
+    return CompatAnswer(**structs.asdict(answer) | {"results": tuple(results)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -28,27 +28,21 @@ from otterwiki_semantic.web.errors import (
 _COMMIT = "dbf15600c1d24b0e9c1a5f7d3e8b2a4f6c9d0e1b"
 _FIELDS = ("path", "title", "url", "score")
 
-PARAMETERS: Mapping[str, Any] = MappingProxyType(
-    {
-        "q": "sprinkler schedule for vegetables",
-        "limit": 10,
-        "offset": 10,
-        "fields": [*_FIELDS],
-        "filter": "tag:garden AND NOT path:archive/",
-        "highlight": "html",
-        "crop": 30,
-    }
-)
+_PARAMETERS = {
+    "q": "sprinkler schedule for vegetables",
+    "limit": 10,
+    "offset": 10,
+    "fields": [*_FIELDS],
+    "filter": "tag:garden AND NOT path:archive/",
+    "highlight": "html",
+    "crop": 30,
+}
 """Examples of query string parameters, by name."""
-
+_QUERIES = ["burst pipe", {"query": "frost", "limit": 10, "filter": "tag:garden"}]
 BODIES: Mapping[str, Any] = MappingProxyType(
     {
         "one query": {"query": "sprinkler schedule for vegetables", "limit": 10, "offset": 10, "tag": ["garden"]},
-        "several queries": {
-            "queries": ["burst pipe", {"query": "frost", "limit": 10, "filter": "tag:garden"}],
-            "limit": 3,
-            "fields": [*_FIELDS],
-        },
+        "several queries": {"queries": _QUERIES, "limit": 3, "fields": [*_FIELDS]},
     }
 )
 """Examples of search bodies, by purpose."""
@@ -105,11 +99,6 @@ ANSWERS: Mapping[str, Any] = MappingProxyType({"several queries": {"answers": [_
 """Examples of answers to a POST, by request."""
 
 
-def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:
-    """Return the parameters of a record for a query string, or `only` the named ones."""
-    return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
-
-
 def _in_query(each: Parameter) -> Schema:
     is_joined = "enum" in each.values.get("items", {})
     return {
@@ -119,27 +108,22 @@ def _in_query(each: Parameter) -> Schema:
         "description": each.help,
         "schema": each.schema | ({"minItems": 1} if is_joined else {}),
         **({"explode": False} if is_joined else {}),
-        **({"example": PARAMETERS[each.name]} if each.name in PARAMETERS else {}),
+        **({"example": _PARAMETERS[each.name]} if each.name in _PARAMETERS else {}),
     }
 
 
-def body_schema(record: type[Request]) -> Schema:
+def _body_schema(record: type[Request]) -> Schema:
     """Return the schema of a body with the parameters of a record. Null equals a missing parameter."""
     parameters = parameters_of(record)
-    names = {each.name for each in parameters}
+    properties = {each.name: _in_body(each) for each in parameters}
     return {
         "type": "object",
-        "properties": {each.name: _in_body(each) for each in parameters},
+        "properties": properties,
         "required": [each.name for each in parameters if each.is_required],
         "additionalProperties": False,
-        **_conditions(names),
+        **(_SEMANTIC_RATIO_NEEDS_HYBRID if "semantic_ratio" in properties else {}),
+        **({"else": _QUERY_OR_QUERIES} if "queries" in properties else {}),
     }
-
-
-def _conditions(names: Collection[str]) -> Schema:
-    """Return the constraints between parameters."""
-    either = _QUERY_OR_QUERIES if "queries" in names else {}
-    return {**_SEMANTIC_RATIO_NEEDS_HYBRID, **({"else": either} if either else {})} if "semantic_ratio" in names else {}
 
 
 _QUERY_OR_QUERIES: Schema = {
@@ -147,8 +131,6 @@ _QUERY_OR_QUERIES: Schema = {
     "then": {"properties": {"query": {"type": "null"}}},
     "else": {"properties": {"query": {"type": "string"}}, "required": ["query"]},
 }
-
-
 _SEMANTIC_RATIO_NEEDS_HYBRID = {
     "if": {
         "properties": {"semantic_ratio": {"type": "number"}, "mode": {"enum": [Mode.SEMANTIC.value, Mode.KEYWORD.value]}},
@@ -163,7 +145,7 @@ def _in_body(each: Parameter) -> Schema:
     if each.is_required:
         return schema | described
     if each.name == "queries":
-        query = body_schema(QueryRequest)
+        query = _body_schema(QueryRequest)
         return schema | described | {"items": {"anyOf": [query["properties"]["query"], query]}}
     if each.repeats:
         return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
@@ -173,27 +155,16 @@ def _in_body(each: Parameter) -> Schema:
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
-_OPENAPI = "3.1.0"
 _ABOUT = (
-    "Searches a wiki by meaning and by keywords. Unknown parameters are refused. HEAD is supported wherever GET is. "
+    "Search a wiki by meaning and keywords. Unknown parameters are rejected. HEAD is supported wherever GET is. "
     f"A query string has at most {MAX_QUERY_STRING_BYTES:,} bytes, a body at most {MAX_BODY_BYTES:,}. "
     "In a body, numbers and booleans may be given as strings. "
-    "A key that is sent must be correct, even where none is needed."
+    "A key must be correct even where none is needed."
 )
 _SCHEMES = {
     "key": {"type": "http", "scheme": "bearer", "description": "The wiki's `OTTERWIKI_API_KEY`: may search and reindex."},
-    "session": {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": "session",
-        "description": "A login to the wiki, with the permissions of the account.",
-    },
-    "csrf": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "X-CSRFToken",
-        "description": "The token of the session, from any form of the wiki.",
-    },
+    "session": {"type": "apiKey", "in": "cookie", "name": "session", "description": "A login to the wiki."},
+    "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRFToken", "description": "The session's token, from any form."},
 }
 _SECURITY: dict[Access, list[dict[str, list[str]]]] = {
     Access.ANYONE: [],
@@ -212,20 +183,17 @@ _PAGE: Schema = {
     "schema": {"type": "string", "minLength": 1},
     "description": "The page's path, with or without `.md`, in any case.",
 }
-_OF_NO_OPERATION = "method_not_allowed"
-"""The error for methods that are not in the document."""
-_REQUEST_ID = "0b5a3c6e9d1f4e7a8c2b6d4f1e3a5b7c"
-_EXAMPLE_PATH = "/api/v1/semantic-search"
+_RETRY_AFTER = {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}}
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
-    429: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
-    503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
 }
 
 _NAMED: dict[str, Schema] = {
     REQUEST_ID_HEADER: {
         "required": True,
-        "description": "That of the request's header of this name if it is valid, else a new one.",
+        "description": "The request's header of this name if that is valid, else a new id.",
         "schema": {"type": "string", "pattern": f"^{REQUEST_ID_PATTERN}$"},
     }
 }
@@ -242,9 +210,11 @@ def _document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for made in operations:
         paths.setdefault(made.path, {})[made.method.lower()] = _operation(made)
+    groups = [*map(_by_status, operations), {405: ["method_not_allowed"]}]  # the last: for methods that are not in the document
+    errors = {"-".join(codes): _error_response(status, codes) for grouped in groups for status, codes in grouped.items()}
     schemas = json_schemas({ErrorAnswer, ProblemDetails, *(record for made in operations for record in _answers(made))})
     return {
-        "openapi": _OPENAPI,
+        "openapi": "3.1.0",
         "info": {
             "title": "otterwiki-semantic",
             "version": __version__,
@@ -252,7 +222,7 @@ def _document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": schemas, "responses": _error_responses(operations), "securitySchemes": _SCHEMES},
+        "components": {"schemas": schemas, "responses": errors, "securitySchemes": _SCHEMES},
     }
 
 
@@ -261,25 +231,27 @@ def _operation(made: Operation) -> dict[str, Any]:
     if made.method != "GET" and made.access in _WITH_CSRF:
         security = [{"key": []}, {"session": [], "csrf": []}]
     success = {"description": made.summary, "headers": _NAMED, "content": _content(made)}
+    # For users of the earlier plugin, /chroma-status has no error body.
+    without_error = {"503": success | {"description": "The index cannot answer now"}} if made.answer is ChromaStatus else {}
     refused = {str(status): {"$ref": "#/components/responses/" + "-".join(codes)} for status, codes in _by_status(made).items()}
     return {
         "operationId": made.name,
         "summary": made.summary,
         "security": security,
         **_request(made),
-        "responses": {str(made.status): success, **refused, **_without_error_body(made, success)},
+        "responses": {str(made.status): success, **refused, **without_error},
     }
 
 
 def _request(made: Operation) -> dict[str, Any]:
     parameters = [_PAGE] if "{path}" in made.path else []
     if made.takes is not None and (made.body is None or made.in_query):
-        parameters += query_parameters(made.takes, made.in_query)
-    body = None
+        parameters += [_in_query(each) for each in parameters_of(made.takes) if not made.in_query or each.name in made.in_query]
+    found: dict[str, Any] = {"parameters": parameters} if parameters else {}
     if made.body and made.takes:
-        content = _json(body_schema(made.takes), made.body_examples)
-        body = {"required": made.body == "required", "content": content}
-    return ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
+        content = _json(_body_schema(made.takes), made.body_examples)
+        found["requestBody"] = {"required": made.body == "required", "content": content}
+    return found
 
 
 def _content(made: Operation) -> dict[str, Any]:
@@ -292,11 +264,6 @@ def _content(made: Operation) -> dict[str, Any]:
 
 def _answers(made: Operation) -> tuple[type, ...]:
     return made.answer, *made.variants
-
-
-def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, Any]:
-    """Return answers with an error status but no error body: `/chroma-status` has one for users of the earlier plugin."""
-    return {"503": success | {"description": "The index cannot answer now"}} if made.answer is ChromaStatus else {}
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
@@ -312,15 +279,10 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
     return grouped
 
 
-def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
-    groups = [_by_status(made) for made in operations]
-    groups.append({ERRORS[_OF_NO_OPERATION].status: [_OF_NO_OPERATION]})
-    return {"-".join(codes): _error_response(status, codes) for grouped in groups for status, codes in grouped.items()}
-
-
 def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
-    plain = {code: error_facts(code, ERRORS[code].example, request_id=_REQUEST_ID, **ERRORS[code].facts) for code in codes}
-    details = {code: ProblemDetails.of(answer, _EXAMPLE_PATH) for code, answer in plain.items()}
+    request_id = "0b5a3c6e9d1f4e7a8c2b6d4f1e3a5b7c"
+    plain = {code: error_facts(code, ERRORS[code].example, request_id=request_id, **ERRORS[code].facts) for code in codes}
+    details = {code: ProblemDetails.of(answer, "/api/v1/semantic-search") for code, answer in plain.items()}
     return {
         "description": "; ".join(f"`{code}`: {ERRORS[code].meaning}" for code in codes),
         "content": {

@@ -34,24 +34,19 @@ MAX_BODY_BYTES = 1 << 20
 MAX_QUERY_STRING_BYTES = 1 << 16
 """Enough for every parameter at once; larger requests can be sent as a body. Few servers accept more."""
 IGNORED_PARAMETERS = ("_", "csrf_token", "edit", "next", "raw", "revision", "view")
-"""Query string parameters that every operation ignores unless it defines them: the wiki's own, and cache-busting ones of
-scripts.
-"""
+"""Of the wiki itself, and of scripts that bypass caches: every operation ignores them unless it defines them."""
 View = Callable[..., Any]
 _DEGRADED = b',"degraded":'
 """Part of the JSON of an incomplete answer, which may be complete the next time; quotes in texts are escaped."""
 
 
 class Access(Enum):
-    """The callers of an operation."""
+    """The callers of an operation: programs with the key, and accounts with the wiki's permission."""
 
     ANYONE = "anyone"
     READERS = "readers"
-    """A program with the key, and accounts with the wiki's READ permission."""
     WRITERS = "writers"
-    """A program with the key, and accounts with the wiki's WRITE permission."""
     ADMINISTRATORS = "administrators"
-    """A program with the key, and accounts with the wiki's ADMIN permission."""
     MONITORS = "monitors"
     """Administrators, and programs on the machine that the wiki runs on."""
 
@@ -81,9 +76,8 @@ class Operation:
     example: str = ""
     """An example of a body, for error messages."""
     examples: Mapping[str, Any] | None = field(default=None, hash=False)
-    """Examples of answers, by name."""
     body_examples: Mapping[str, Any] | None = field(default=None, hash=False)
-    """Examples of bodies, by name."""
+    """Examples of answers and of bodies, by name."""
     errors: tuple[str, ...] = ()
     """Error codes, in addition to those of `access` and of the parameters."""
     status: int = 200
@@ -99,12 +93,11 @@ class Operation:
 
     @property
     def refuses_other_sites(self) -> bool:
-        """Whether to reject requests from other sites: the operation is slow, and no session token protects it."""
+        """Whether to reject requests from other sites, because the operation is slow, and needs no token of a session."""
         return self.method == "POST" and self.access is Access.READERS
 
     @property
     def rule(self) -> str:
-        """The path in Flask's syntax."""
         return self.path.replace("{path}", "<page_path:path>")
 
     def __call__(self, view: View) -> View:
@@ -128,7 +121,8 @@ def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response
     The view's first call of the index also requests its version, from before the call. If the client has the answer of this
     version, the status is 304 without a body.
     """
-    _CHECKS[made.access]()
+    if made.access is not Access.ANYONE:
+        _CHECKS[made.access]()
     if made.refuses_other_sites:
         require_same_site()
     values = _values(made)
@@ -144,7 +138,10 @@ def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response
             response = Response(status=304)
     if condition.version is None or _DEGRADED in response.get_data():
         return response
-    return _revalidated(response, f"{condition.version}{suffix}")
+    response.set_etag(f"{condition.version}{suffix}", weak=True)
+    response.headers["Cache-Control"] = "private, no-cache"  # clients may store it, but must ask before they use it again
+    response.vary.update(("Authorization", "Cookie"))
+    return response
 
 
 def _response(made: Operation, found: Any) -> Response:
@@ -158,16 +155,7 @@ def _request_digest() -> str:
     return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _revalidated(response: Response, tag: str) -> Response:
-    """Return a response that a client may cache but must revalidate before reuse."""
-    response.set_etag(tag, weak=True)
-    response.headers["Cache-Control"] = "private, no-cache"
-    response.vary.update(("Authorization", "Cookie"))
-    return response
-
-
 _CHECKS: dict[Access, Callable[[], None]] = {
-    Access.ANYONE: lambda: None,
     Access.READERS: require_read,
     Access.WRITERS: require_write,
     Access.ADMINISTRATORS: require_admin,
@@ -188,30 +176,23 @@ def check_size() -> None:
 
 
 def _values(made: Operation) -> dict[str, Any]:
-    """Return the parameters of the query string, overridden by those of the body.
-
-    Raises `ParameterError` for a query string parameter that is unknown or repeated; `ApiError`.
-    """
+    """Return the parameters of the query string, overridden by those of the body."""
     body = _json_object(made.example) if _has_body(made) else None
     known = _in_query_string(made)
     given = dict((request.values if body is None else request.args).lists())  # `values` includes the fields of a form
     given = {name: values for name, values in given.items() if name in known or name not in IGNORED_PARAMETERS}
     check_names(given, known, " in the query string" if made.body else "")
-    in_query = {name: _value(known[name], values) for name, values in given.items()}
+    for name, values in given.items():
+        if len(values) > 1 and not known[name].repeats:
+            raise ParameterError(f"{name} is given {len(values)} times; allowed is once")
+    in_query = {name: values if known[name].repeats else values[0] for name, values in given.items()}
     return in_query | {name: value for name, value in (body or {}).items() if value is not None or name not in in_query}
 
 
 @cache
 def _in_query_string(made: Operation) -> Mapping[str, Parameter]:
-    """Return the parameters accepted in the query string, by name."""
     known = {each.name: each for each in (parameters_of(made.takes) if made.takes else ())}
     return known if made.body is None else {name: known[name] for name in made.in_query}
-
-
-def _value(parameter: Parameter, values: list[str]) -> str | list[str]:
-    if len(values) > 1 and not parameter.repeats:
-        raise ParameterError(f"{parameter.name} is given {len(values)} times; allowed is once")
-    return values if parameter.repeats else values[0]
 
 
 def _has_body(made: Operation) -> bool:
@@ -222,10 +203,7 @@ def _has_body(made: Operation) -> bool:
 
 
 def _json_object(example: str) -> dict[str, Any]:
-    """Return the body of the current request, a JSON object of any content type.
-
-    Raises `ApiError`, with an example.
-    """
+    """Return the body of the current request, a JSON object of any content type."""
     try:
         is_too_large = len(request.get_data()) > MAX_BODY_BYTES
     except RequestEntityTooLarge:

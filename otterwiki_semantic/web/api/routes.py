@@ -19,16 +19,7 @@ from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web import writing
 from otterwiki_semantic.web.answer_stream import WaitingReader
-from otterwiki_semantic.web.api.answers import (
-    Answers,
-    ChromaStatus,
-    CompatAnswer,
-    OpenApi,
-    SelectedAnswer,
-    SelectedAnswers,
-    compatible,
-    with_fields,
-)
+from otterwiki_semantic.web.api import answers
 from otterwiki_semantic.web.api.openapi import ANSWER, ANSWERS, BODIES, METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import OPERATIONS, Access, Operation, View, answer, check_size
 from otterwiki_semantic.web.auth import asker, may_see_queries
@@ -39,8 +30,6 @@ from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
 _ENDPOINT = str.maketrans("/-.", "___")
-_SHARED = "/pages"
-"""Another plugin may serve other methods at this path, so that they are not rejected here."""
 _UP = """\
 # HELP otterwiki_semantic_up Whether the index answers.
 # TYPE otterwiki_semantic_up gauge
@@ -62,7 +51,6 @@ handle_errors(api)
 
 @api.after_request
 def _complete(response: Response) -> Response:
-    """Forbid caches to store an answer without a tag, and browsers to guess its type; add the request id."""
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers[REQUEST_ID_HEADER] = request_id()
@@ -70,7 +58,7 @@ def _complete(response: Response) -> Response:
 
 
 def _dispatch(views: dict[str, tuple[Operation, View]]) -> Callable[..., Response]:
-    """Return the view of a path, which rejects undefined methods; the wiki's catch-all would answer them with a page."""
+    """Return the view of a path, which also answers undefined methods, as the wiki would answer them with a page."""
 
     def dispatch(**values: str) -> Response:
         if request.method == "OPTIONS":
@@ -78,15 +66,10 @@ def _dispatch(views: dict[str, tuple[Operation, View]]) -> Callable[..., Respons
             return Response(status=204, headers={"Allow": ", ".join(sorted(methods))})
         found = views.get("GET" if request.method == "HEAD" else request.method)
         if found is None:
-            allowed = ", ".join(views)
-            raise MethodNotAllowed(list(views), f"{request.path} supports {allowed}, not {request.method}")
+            raise MethodNotAllowed(list(views), f"{request.path} supports {', '.join(views)}, not {request.method}")
         return answer(*found, values)
 
     return dispatch
-
-
-def _context() -> records.SearchContext:
-    return records.SearchContext(request_id=request_id())
 
 
 def _ask_version() -> None:
@@ -104,7 +87,7 @@ def _not_found(rest: str = "") -> NoReturn:
     "/semantic-search",
     records.Answer,
     Access.READERS,
-    variants=(SelectedAnswer, CompatAnswer),
+    variants=(answers.SelectedAnswer, answers.CompatAnswer),
     examples=ANSWER,
     is_cacheable=True,
 )
@@ -112,16 +95,17 @@ def search(asked: records.SearchRequest) -> bytes:
     """Search."""
     if not asked.compat:
         return bytes(_answers([records.QueryRequest(asked.query, asked.options, asked.fields)])[0])
-    found = compatible(extension().index.search([asked.query], asked.options, page_urls(), _context())[0])
-    return bytes(with_fields(Raw(encode(found)), asked.fields))
+    context = records.SearchContext(request_id=request_id())
+    found = answers.compatible(extension().index.search([asked.query], asked.options, page_urls(), context)[0])
+    return bytes(answers.with_fields(Raw(encode(found)), asked.fields))
 
 
 @Operation(
     "POST",
     "/semantic-search",
-    Answers,
+    answers.Answers,
     Access.READERS,
-    variants=(records.Answer, SelectedAnswers, SelectedAnswer),
+    variants=(records.Answer, answers.SelectedAnswers, answers.SelectedAnswer),
     examples=ANSWERS,
     body_examples=BODIES,
     body="required",
@@ -129,8 +113,8 @@ def search(asked: records.SearchRequest) -> bytes:
 )
 def search_many(asked: records.BatchRequest) -> bytes:
     """Search for one query, or for several at once."""
-    answers = _answers(asked.searches())
-    return bytes(answers[0]) if asked.query is not None else encode({"answers": answers})
+    found = _answers(asked.searches())
+    return bytes(found[0]) if asked.query is not None else encode({"answers": found})
 
 
 def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
@@ -139,11 +123,12 @@ def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
     for position, each in enumerate(searches):
         alike.setdefault(each.options, []).append(position)
     found: dict[int, Raw] = {}
+    context = records.SearchContext(request_id=request_id())
     for options, positions in alike.items():
         queries = [searches[position].query for position in positions]
-        answers = extension().index.fetch_json(IndexService.search, queries, options, page_urls(), _context())
-        found.update(zip(positions, decode(answers, list[Raw]), strict=True))
-    return [with_fields(found[position], each.fields) for position, each in enumerate(searches)]
+        batch = extension().index.fetch_json(IndexService.search, queries, options, page_urls(), context)
+        found.update(zip(positions, decode(batch, list[Raw]), strict=True))
+    return [answers.with_fields(found[position], each.fields) for position, each in enumerate(searches)]
 
 
 @Operation(
@@ -207,10 +192,7 @@ def dismiss_findings(asked: records.DismissalRequest) -> records.DismissalAnswer
 
 @Operation("GET", "/semantic-search/metrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
 def get_metrics() -> Response:
-    """Metrics for Prometheus.
-
-    They are returned even if the index does not answer: a failed scrape would not say why.
-    """
+    """Metrics for Prometheus."""
     if "metrics" not in extension().settings.pages:
         raise NotFound("metrics are switched off; add metrics to SEMANTIC_PAGES")
     try:
@@ -218,11 +200,11 @@ def get_metrics() -> Response:
     except MetricsError:
         raise
     except SemanticError:
-        found = None
+        found = None  # a failed scrape would not say why
     return Response(f"{_UP} {int(found is not None)}\n{found or ''}", content_type=METRICS_TYPE)
 
 
-@Operation("GET", "/semantic-search/openapi.json", OpenApi, Access.ANYONE)
+@Operation("GET", "/semantic-search/openapi.json", answers.OpenApi, Access.ANYONE)
 def get_open_api() -> Response:
     """This document."""
     return jsonify(openapi_document(request.script_root))
@@ -353,17 +335,14 @@ def get_reindex_status(asked: records.ReindexStatusRequest) -> records.ReindexSt
     return records.ReindexStatus.of(extension().index.job(asked.job) if asked.job else extension().index.status().rebuild)
 
 
-@Operation("GET", "/chroma-status", ChromaStatus, Access.ANYONE)
+@Operation("GET", "/chroma-status", answers.ChromaStatus, Access.ANYONE)
 def get_chroma_status() -> Response:
-    """As the earlier plugin answers.
-
-    It is public, and without private data.
-    """
+    """As the earlier plugin answers."""
     try:
         status: records.IndexStatus | None = extension().index.status()
     except SemanticError:
         status = None
-    found = ChromaStatus.of(status.chroma if status else None)
+    found = answers.ChromaStatus.of(status.chroma if status else None)
     return json_response(found, 200 if found.status == "ok" else 503)
 
 
@@ -372,7 +351,7 @@ def _add_routes() -> None:
     for made, view in OPERATIONS:
         by_rule.setdefault(made.rule, {})[made.method] = made, view
     for rule, views in by_rule.items():
-        methods = ["GET"] if rule.startswith(_SHARED) else _METHODS
+        methods = ["GET"] if rule.startswith("/pages") else _METHODS  # another plugin may serve other methods there
         api.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), _dispatch(views), methods=methods)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
@@ -19,9 +19,6 @@ from otterwiki_semantic.core.records import RebuildState, ReindexRequest, Search
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, status_of
-
-_SECONDS_OF_AN_HOUR = 3600
-_LEAST_HOURS = 24
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
@@ -132,12 +129,12 @@ def latency_chart(hours: Sequence[SearchHour]) -> dict[str, Any] | None:
     """
     if not hours:
         return None
-    starts = [datetime.fromisoformat(hour.hour).timestamp() / _SECONDS_OF_AN_HOUR for hour in hours]
-    width = max(_LEAST_HOURS, round(starts[-1] - starts[0] + 1, 2))
+    starts = [datetime.fromisoformat(hour.hour).timestamp() / 3600 for hour in hours]
+    width = max(24, round(starts[-1] - starts[0] + 1, 2))
     return {
         "bars": [(round(start - starts[0], 2), hour) for start, hour in zip(starts, hours, strict=True)],
         "width": width,
-        "end": (starts[0] + width) * _SECONDS_OF_AN_HOUR,
+        "end": (starts[0] + width) * 3600,
         "top_ms": _round_top(max(hour.p95_ms for hour in hours)),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }
@@ -145,5 +142,4 @@ def latency_chart(hours: Sequence[SearchHour]) -> dict[str, Any] | None:
 
 def _round_top(most: float) -> int:
     """Round up to 10, 20, 50, 100, 200 and so on."""
-    power = 10 ** math.floor(math.log10(max(most, 1)))
-    return int(max(10, next(power * step for step in (1, 2, 5, 10) if most <= power * step)))
+    return next(top for power in count(1) for step in (1, 2, 5) if most <= (top := step * int(10**power)))

@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from itertools import groupby
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 from flask import request
 from flask.typing import ResponseReturnValue
@@ -26,13 +27,11 @@ _SPECIAL = re.compile(r"[\\`*_\[\]<>]")
 
 
 class Note(NamedTuple):
-    """A source of an answer."""
+    """A source of an answer; without URL if the wiki cannot show the page."""
 
     number: int
-    """From 1."""
     name: str
     url: str | None
-    """The URL of the passage; None if the wiki cannot show the page."""
 
 
 class Sentence(NamedTuple):
@@ -55,8 +54,8 @@ class Block(NamedTuple):
 def answer() -> ResponseReturnValue:
     """Return the search page with an answer; for its script (`part`) the answer alone, as far as it is written.
 
-    No request of the script waits for a model: it gets an id, and polls for the answer so far (`writing`) until the id is
-    null. When the reader has `left`, the answer is cancelled.
+    The script gets an id, and polls for the answer so far (`writing`) until the id is null. When the reader has `left`, the
+    answer is cancelled.
     """
     index = extension().index
     if "writing" in request.args:
@@ -83,7 +82,6 @@ def answer() -> ResponseReturnValue:
 
 
 def _question() -> AskRequest:
-    """Return the question of the search in the current URL, with its asker. Errors: `ParameterError`."""
     filters = {name: request.args.getlist(name) if name == "tag" else request.args.get(name) for name in FILTERS}
     given = {"question": request.args.get("q"), **{name: value or None for name, value in filters.items()}}
     return structs.replace(parse_parameters(AskRequest, given), asker=session_asker())
@@ -149,14 +147,9 @@ def _markdown(blocks: list[Block], notes: list[Note]) -> str:
             texts.append("\n".join(f"- {written(sentence)}" for sentence in block.sentences))
         else:
             texts.append(" ".join(map(written, block.sentences)))
-    texts.append("\n".join(f"[{note.number}] {_link(note)}" for note in notes))
-    return "\n\n".join(filter(None, texts))
-
-
-def _link(note: Note) -> str:
-    """Return a source as a Markdown link, with any page name escaped; only its name if the wiki cannot show it."""
-    name = _SPECIAL.sub(r"\\\g<0>", note.name)
-    if not note.url:
-        return name
-    target = note.url.replace("(", "%28").replace(")", "%29")
-    return f"[{name}]({request.host_url.rstrip('/')}{target})"
+    links = []
+    for note in notes:
+        name = _SPECIAL.sub(r"\\\g<0>", note.name)
+        target = urljoin(request.host_url, (note.url or "").replace("(", "%28").replace(")", "%29"))
+        links.append(f"[{note.number}] " + (f"[{name}]({target})" if note.url else name))
+    return "\n\n".join(filter(None, [*texts, "\n".join(links)]))

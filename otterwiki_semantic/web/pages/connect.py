@@ -15,16 +15,14 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.web.auth import account_fingerprint, account_of, has_permission, require_key, require_same_site
-from otterwiki_semantic.web.errors import ERRORS, ApiError, handle_errors, json_response
+from otterwiki_semantic.web.errors import ApiError, handle_errors, json_response
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.oauth_grants import REFRESH_SECONDS
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page, to_login
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page, status_of, to_login
 
 _HEADERS = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "same-origin"}
-_DAYS = REFRESH_SECONDS // (24 * 3600)
-_STALE = "This request to connect is not valid, or no longer. Start again in the program that wants to connect."
-_NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wiki, which knows no accounts of its own."
-
+_STALE = "This request is invalid or has expired. Start again in the program that wants to connect."
+_NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wiki, which has no accounts of its own."
 
 pages = Blueprint("semantic_connect", __name__, url_prefix=CONSENT_PATH)
 """The page for people; the wiki's CSRF protection applies to it."""
@@ -37,18 +35,16 @@ handle_errors(connections_api)
 
 @pages.after_request
 def _keep_unframed(response: Response) -> Response:
-    """Forbid other sites to embed the page, where they could cover its buttons."""
-    response.headers.update(_HEADERS)
+    response.headers.update(_HEADERS)  # otherwise another site could cover its buttons
     return response
 
 
 @pages.errorhandler(ApiError)
 def _refused(error: ApiError) -> ResponseReturnValue:
-    return _refusal(str(error), ERRORS[error.code].status)
+    return _refusal(str(error), status_of(error))
 
 
 def _refusal(message: str, status: int = 400) -> ResponseReturnValue:
-    """Return a page that says why a program cannot be connected."""
     return render_page("connect.html", title="Connect a program", message=message), status
 
 
@@ -58,7 +54,7 @@ def end_connection(connection: str) -> None:
         if extension().connections.remove(connection):
             flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
     except SemanticError as error:
-        flash(f"The program is not disconnected: {error}", "alert-danger")
+        flash(f"The program could not be disconnected: {error}", "alert-danger")
 
 
 @pages.app_template_global("semantic_redirect_host")
@@ -87,7 +83,7 @@ def connect() -> ResponseReturnValue:
     asked = _consent_request(signed)
     if asked is None:
         return _refusal(_STALE)
-    values = {"asked": asked, "signed": signed, "days": _DAYS, "can_write": _can_write()}
+    values = {"asked": asked, "signed": signed, "days": REFRESH_SECONDS // (24 * 3600), "can_write": _can_write()}
     return render_page("connect.html", title="Connect a program", **values)
 
 
@@ -101,7 +97,7 @@ def decide() -> ResponseReturnValue:
     if account is None or asked is None:
         return _refusal(_STALE)
     if request.form.get("decision") != "allow":
-        return _back(asked, error="access_denied", error_description="the wiki's user has denied it")
+        return _back(asked, error="access_denied", error_description="the user has denied it")
     try:
         may_write = _can_write() and "write" in request.form
         code = extension().connections.approve(asked, account, current_user.email, may_write=may_write)
@@ -122,7 +118,6 @@ def disconnect() -> ResponseReturnValue:
 
 
 def _can_write() -> bool:
-    """Whether the account may allow a program to write."""
     return extension().settings.allow_write and has_permission("WRITE")
 
 
@@ -141,7 +136,6 @@ def _back(asked: ConsentRequest, **answer: str) -> ResponseReturnValue:
 
 
 def _secret() -> SecretRequest:
-    """Return the MCP server's request. Raises `ApiError` for any other caller."""
     require_key()
     request.max_content_length = 1 << 14
     try:

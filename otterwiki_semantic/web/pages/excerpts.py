@@ -20,13 +20,11 @@ _CELL = " | "
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of an excerpt, and whether it matches the query."""
+    """A part of an excerpt: whether it has words of the query or, in a passage without any, is nearest in meaning."""
 
     text: str
     is_match: bool = False
-    """Whether it contains words of the query."""
     is_near: bool = False
-    """Whether it is the sentence nearest in meaning, in a passage without words of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,6 @@ def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
 
 
 def _without(line: Iterable[Span], length: int) -> Iterator[Span]:
-    """Yield a line without its first characters."""
     for span in line:
         if rest := span.text[length:]:
             yield replace(span, text=rest)
@@ -147,8 +144,7 @@ def text_fragment(
     first = next((begin for begin, _ in highlights if begin >= start), None)
     blocks = _blocks(text, start)
     block = next(((begin, end) for begin, end in blocks if first is not None and begin <= first < end), None)
-    if block is None:
-        block = next((block for block in blocks if len(_WORD.findall(text, *block)) >= _MIN_WORDS), None)
+    block = block or next((block for block in blocks if len(_WORD.findall(text, *block)) >= _MIN_WORDS), None)
     if block is None:
         return ""
     words = list(_WORD.finditer(text, *block))
@@ -177,5 +173,4 @@ def _blocks(text: str, start: int) -> list[tuple[int, int]]:
 
 
 def _encoded(phrase: str) -> str:
-    """Encode a phrase for a text directive, in which hyphens have a meaning."""
-    return quote(" ".join(phrase.split()), safe="").replace("-", "%2D")
+    return quote(" ".join(phrase.split()), safe="").replace("-", "%2D")  # hyphens have a meaning in a directive

@@ -62,15 +62,12 @@ def link() -> ResponseReturnValue:
         mention = next((each for each in mentions if each.path == target and each.link), None)
         if mention is not None:
             text = f"{page.content[: mention.start]}{mention.link}{page.content[mention.end :]}"
-            values |= {"page": page, "mention": mention, "text": text, "diff": _changed_lines(page.content, text)}
+            lines = unified_diff(page.content, text, ("", "")).splitlines()
+            diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+            values |= {"page": page, "mention": mention, "text": text, "diff": diff}
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     return render_page("health_link.html", title="Link a page", **values), status
-
-
-def _changed_lines(before: str, after: str) -> list[str]:
-    """Return the lines of a unified diff without its head."""
-    return [line for line in unified_diff(before, after, ("", "")).splitlines() if not line.startswith(("---", "+++", "@@"))]
 
 
 @pages.route("/dismiss", methods=["GET", "POST"])
@@ -80,11 +77,8 @@ def dismiss() -> ResponseReturnValue:
     shown = {name: request.form[name] for name in ("kind", "dismissed") if request.form.get(name)}
     if request.method == "POST":
         try:
-            values = {
-                "findings": request.form.getlist("only") or request.form.getlist("finding"),
-                "restore": request.form.get("restore"),
-            }
-            asked = parse_parameters(DismissalRequest, values)
+            findings = request.form.getlist("only") or request.form.getlist("finding")
+            asked = parse_parameters(DismissalRequest, {"findings": findings, "restore": request.form.get("restore")})
             extension().index.dismiss(structs.replace(asked, shows_queries=has_permission("ADMIN")))
         except SemanticError as error:
             flash(str(error), "alert-danger")

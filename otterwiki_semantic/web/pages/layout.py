@@ -6,43 +6,42 @@ import re
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from flask import Blueprint, Response, abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
+from rcssmin import cssmin
+from rjsmin import jsmin
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.static_files import script
 
 View = Callable[..., ResponseReturnValue]
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
 """Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
-_ASSET_SECONDS = 300
+_SCRIPT_SECONDS = 300
 """How long browsers may cache a script: as long as the wiki's merged stylesheet."""
+_STATIC = Path(__file__).parents[1] / "static"
 
 
-class _Pages(Blueprint):
-    def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
-        return _ASSET_SECONDS
+@cache
+def scripts() -> dict[str, str]:
+    """Return the minified scripts by name."""
+    return {path.name: str(jsmin(path.read_text(encoding="utf-8"))) for path in _STATIC.glob("*.js")}
 
-    def send_static_file(self, filename: str) -> Response:
-        """Return a script in its minified form, or another file unchanged."""
-        if (text := script(filename)) is None:
-            return super().send_static_file(filename)
-        response = Response(text, mimetype="text/javascript")
-        response.add_etag()
-        response.cache_control.public = True
-        response.cache_control.max_age = _ASSET_SECONDS
-        response.make_conditional(request)
-        return response
+
+@cache
+def stylesheet() -> str:
+    """Return the minified stylesheet."""
+    return str(cssmin((_STATIC / "style.css").read_text(encoding="utf-8")))
 
 
 def keep_private(response: Response) -> Response:
@@ -52,35 +51,40 @@ def keep_private(response: Response) -> Response:
     return response
 
 
-pages = _Pages(
-    "semantic_pages",
-    "otterwiki_semantic.web",
-    url_prefix="/-/semantic-search",
-    template_folder="templates",
-    static_folder="static",
-    static_url_path="/static",
-)
+pages = Blueprint("semantic_pages", "otterwiki_semantic.web", url_prefix="/-/semantic-search", template_folder="templates")
 """The pages for readers, and the scripts and templates of all pages; the wiki's CSRF protection applies to them."""
 pages.after_request(keep_private)
+
+
+@pages.get("/static/<path:filename>", endpoint="static")
+def send_script(filename: str) -> Response:
+    """Return a minified script."""
+    if filename not in scripts():
+        abort(404)
+    response = Response(scripts()[filename], mimetype="text/javascript")
+    response.add_etag()
+    response.cache_control.public = True
+    response.cache_control.max_age = _SCRIPT_SECONDS
+    response.make_conditional(request)
+    return response
 
 
 @pages.app_template_global("semantic_has")
 def has(feature: str) -> bool:
     """Whether the wiki has a page of SEMANTIC_PAGES, or `answers`, a `chat-model`, or its `rewriting` of questions."""
     settings = extension().settings
-    if feature == "map":
-        return "map" in settings.pages and _can_make_maps()
     features = {
         "answers": settings.answers is not None,
         "chat-model": settings.has_chat_model,
         "rewriting": settings.may_rewrite_questions,
+        "map": "map" in settings.pages and _is_installed("sklearn"),
     }
     return features.get(feature, feature in settings.pages)
 
 
 @cache
-def _can_make_maps() -> bool:
-    return find_spec("sklearn") is not None
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], View]:
@@ -107,7 +111,7 @@ def to_login() -> ResponseReturnValue:
 
 def render_page(template: str, **values: Any) -> str:
     """Render a page in the wiki's layout, with its menu, but without its page index, which takes seconds for 10,000 pages."""
-    return render_template(f"semantic_search/{template}", custom_menu=_menu(), **values)
+    return render_part(template, custom_menu=_menu(), **values)
 
 
 def render_part(template: str, **values: Any) -> str:
@@ -132,7 +136,7 @@ def page_urls() -> PageUrls:
 
 def linked_pages() -> tuple[str, ...]:
     """Return the paths of pages linked by the wiki itself: its home page, and its menu."""
-    prefix = url_for("view", path="x").removesuffix("x")
+    prefix = page_urls().prefix or ""
     links = (str(each.get("link", "")) for each in _menu())
     in_menu = (unquote(link.removeprefix(prefix).partition("#")[0]) for link in links if link.startswith(prefix))
     return tuple(dict.fromkeys(("Home", current_app.config.get("HOME_PAGE") or "Home", *in_menu)))

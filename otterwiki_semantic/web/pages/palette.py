@@ -28,7 +28,7 @@ from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, page_url, pages, render_part, status_of
 from otterwiki_semantic.web.pages.results import by_page, passage_excerpt, passage_url, trail
 
-_NAMES, _HEADINGS, _PASSAGES, _PASSAGES_PER_PAGE = 7, 3, 6, 2
+_NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
 _TELLING = 3
@@ -38,19 +38,17 @@ _NOTHING = "Nothing in this wiki seems to be about this."
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A page, a heading, a passage or an answer that can be opened."""
+    """A page, a heading, a passage or an answer; without URL, the wiki cannot show it."""
 
     kind: Literal["page", "heading", "passage", "answer"]
-    url: str
+    url: str | None
     label: tuple[Span, ...]
     trail: tuple[str, ...]
     """The location: the folders of a page, the headings above a passage, the page and headings of an answer."""
     path: str
     title: str
-    """The title of the page."""
     anchor: str = ""
     updated: str = ""
-    """The date of the page's last change."""
     excerpt: tuple[Line, ...] = ()
     is_nested: bool = False
     """Whether it belongs to the page of the option above it."""
@@ -86,23 +84,20 @@ def _is_vague(query: str) -> bool:
     return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
 
 
-def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option | None]:
+def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
     """Yield each page, followed by its headings."""
-    by_path: dict[str, list[SuggestedLabel]] = {}
-    for each in found:
-        by_path.setdefault(each.path, []).append(each)
-    for names in by_path.values():
+    for names in by_page(found):
         page = next((each for each in names if each.kind == "page"), None)
         yield _page(page or structs.replace(names[0], ranges=()))
         for each in [each for each in names if each is not page][:_HEADINGS]:
             url, label = page_url(each.path, each.anchor, each.file), tuple(_spans(each.section, each.ranges))
-            yield Option("heading", url, label, (), each.path, each.title, each.anchor, is_nested=True) if url else None
+            yield Option("heading", url, label, (), each.path, each.title, each.anchor, is_nested=True)
 
 
-def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option | None:
+def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option:
     url, date = page_url(found.path, kind=found.file), (updated or "")[:10]
     label, place = tuple(_spans(found.title, found.ranges)), _folders(found.path)
-    return Option("page", url, label, place, found.path, found.title, updated=date, file=found.file) if url else None
+    return Option("page", url, label, place, found.path, found.title, updated=date, file=found.file)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -117,14 +112,8 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     if not query:
         return {}
     text, search = query_text(query), extension().index.search
-    options = SearchOptions(
-        n=_PASSAGES,
-        max_chunks_per_page=_PASSAGES_PER_PAGE,
-        filters=filters,
-        draft=True,
-        best_sentence=True,
-        units=_UNITS if has("answers") else 0,
-    )
+    units = _UNITS if has("answers") else 0
+    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=2, filters=filters, draft=True, best_sentence=True, units=units)
     answer = search([text], options)[0]
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
@@ -151,35 +140,28 @@ def _lead(answer: Answer) -> Option | None:
     if answer.lead is None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    passage = _passage(hit)
-    return passage and replace(
-        passage, kind="answer", label=(Span(answer.lead.text),), trail=(hit.title, *trail(hit)), excerpt=()
-    )
+    passage, label, place = _passage(hit), (Span(answer.lead.text),), (hit.title, *trail(hit))
+    return replace(passage, kind="answer", label=label, trail=place, excerpt=()) if passage.url else None
 
 
-def _passages_of(hits: Iterable[Hit]) -> Iterator[Option | None]:
+def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
     """Yield passages by page, with the title above the first passage only."""
     for page in by_page(hits):
         first, *others = page
         yield _passage(first)
         for hit in others:
-            passage = _passage(hit)
             headings = trail(hit) or (hit.title,)
-            yield passage and replace(passage, label=(Span(headings[-1]),), trail=headings[:-1], is_nested=True)
+            yield replace(_passage(hit), label=(Span(headings[-1]),), trail=headings[:-1], is_nested=True)
 
 
-def _passage(hit: Hit) -> Option | None:
-    url = passage_url(hit)
-    if url is None:
-        return None
+def _passage(hit: Hit) -> Option:
     place = (*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit)) or _folders(hit.path)
     label, excerpt = (Span(hit.title),), passage_excerpt(hit)
-    return Option("passage", url, label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
+    return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 
-def _shown(options: Iterable[Option | None]) -> list[Option]:
-    """Return the options that the wiki can show."""
-    return [option for option in options if option is not None]
+def _shown(options: Iterable[Option]) -> list[Option]:
+    return [option for option in options if option.url]
 
 
 def _folders(path: str) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from otterwiki_semantic.core.records import Answer, Freshness, Hit
+from otterwiki_semantic.core.humanize import count
+from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
@@ -43,25 +44,20 @@ class Menu(NamedTuple):
 
 
 def results_view(answer: Answer) -> dict[str, Any]:
-    """Return the values of the template: `found` and `misses` are pages with their passages, best first.
-
-    The misses are near the query, but not relevant.
-    """
+    """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first."""
     relevant = [hit for hit in answer.results if hit.relevant]
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if not hit.relevant)
-    return {"found": found, "misses": misses, "summary": _summary(len(relevant), len(found), answer.index)}
+    where = "indexed so far" if answer.index.commit is None or answer.index.pending_pages else "in this wiki"
+    summary = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
+    return {"found": found, "misses": misses, "summary": summary if relevant else f"Nothing {where} seems to be about this."}
 
 
-def _summary(passages: int, pages: int, index: Freshness) -> str:
-    if not passages:
-        is_behind = index.commit is None or index.pending_pages
-        return "Nothing indexed so far seems to be about this." if is_behind else "Nothing in this wiki seems to be about this."
-    return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
+H = TypeVar("H", Hit, SuggestedLabel)
 
 
-def by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
+def by_page(hits: Iterable[H]) -> list[list[H]]:
     """Return hits by page, in the order of the first hit of each."""
-    by_path: dict[str, list[Hit]] = {}
+    by_path: dict[str, list[H]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
     return list(by_path.values())
@@ -73,19 +69,19 @@ def passage_url(hit: Hit) -> str | None:
     url = page_url(hit.path, hit.anchor, hit.kind)
     if hit.kind:
         return url
-    directive = text_fragment(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
+    directive = text_fragment(*_excerpted(hit))
     return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
 
 
 @pages.app_template_global("semantic_excerpt")
 def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
     """Return the excerpt of a passage."""
-    return excerpt(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
+    return excerpt(*_excerpted(hit))
 
 
-def own_start(hit: Hit) -> int:
-    """Return the position of the passage's own text in its snippet."""
-    return hit.prefix_length + hit.overlap_length
+def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int, int] | None]:
+    """Return the text of a passage, where its own text begins, and what matches."""
+    return hit.snippet, hit.prefix_length + hit.overlap_length, hit.highlights, hit.best_sentence
 
 
 def trail(hit: Hit) -> tuple[str, ...]:
@@ -99,22 +95,17 @@ def reasons(hit: Hit) -> tuple[str, ...]:
     why = hit.explain
     if why is None:
         return ()
+    share = "all" if why.coverage >= _ALL else "most" if why.coverage >= _MOST else "some"
     known = (
         _RULES.get(why.rule),
         "the title or a heading has the words" if why.names else None,
-        f"the passage has {_share(why.coverage)} the words" if why.keyword.rank else None,
+        f"the passage has {share} of the words" if why.keyword.rank else None,
         f"{_ordinal(why.semantic.rank)}nearest in meaning" if why.semantic.rank else None,
         "other passages of the page fit, too" if why.page_credit else None,
         "many pages link to it" if why.links else None,
         "changed recently" if why.recency else None,
     )
-    return tuple(reason for reason in known if reason)
-
-
-def _share(coverage: float) -> str:
-    if coverage >= _ALL:
-        return "all of"
-    return "most of" if coverage >= _MOST else "some of"
+    return tuple(filter(None, known))
 
 
 def _ordinal(number: int) -> str:

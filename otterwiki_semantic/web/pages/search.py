@@ -26,9 +26,7 @@ from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_m
 
 MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
 SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
-_EXAMPLES = 3
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
-_UNAVAILABLE = 503
 _MAX_RENDERED = 50_000
 """Characters of a passage that are shown."""
 
@@ -96,14 +94,13 @@ def _found() -> tuple[dict[str, Any], int]:
         answer = _answer(query, mode, chosen)
     except SemanticError as error:
         status = status_of(error)
-        return {**values, "message": str(error), "is_passing": status == _UNAVAILABLE}, status
+        return {**values, "message": str(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
     values["menus"] = _menus(answer, mode, chosen)
     return {**values, "answer": answer, "more": has_more, **results_view(answer)}, 200
 
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
-    """Return the menus: sort order, filters, and search mode."""
     sort = request.args.get("sort", "")
     sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
     searching = Menu("mode", "Search", [Choice(value, text, value == mode) for value, text in MODES])
@@ -113,10 +110,9 @@ def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> l
 def _examples() -> list[str]:
     """Return example queries: titles of recently changed pages."""
     try:
-        found = extension().index.suggest(SuggestRequest(n=_EXAMPLES)).suggestions
+        return [each.title for each in extension().index.suggest(SuggestRequest(n=3)).suggestions]
     except SemanticError:
         return []
-    return [each.title for each in found]
 
 
 def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
@@ -131,7 +127,7 @@ def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
             "corrections": request.args.get("corrections", "true"),
             "facets": True,
             "best_sentence": True,
-            "explain": "true" if request.args.get("why") else "false",
+            "explain": bool(request.args.get("why")),
             "sort": request.args.get("sort") or Sort.RELEVANCE,
         },
     )
@@ -148,23 +144,9 @@ def _chosen() -> list[tuple[str, str]]:
     return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]
 
 
-def _address(
-    *,
-    without: tuple[str, str] | None = None,
-    adding: tuple[str, str] | None = None,
-    replacing: tuple[str, str] | None = None,
-    more: bool = False,
-    endpoint: str = "search",
-) -> str:
-    """Return the URL of this search, with a filter removed or added, a parameter replaced, or with more results."""
-    kept = [
-        (name, value)
-        for name in ("q", "mode", "corrections", "sort", "why", *FILTERS)
-        for value in request.args.getlist(name)
-        if (name, value) != without and value.strip() and not (replacing and name == replacing[0])
-    ]
-    asked: dict[str, list[str]] = {}
-    for name, value in [*kept, *(each for each in (adding, replacing) if each), *([("more", "1")] if more else [])]:
-        if value:
-            asked.setdefault(name, []).append(value)
+def _address(*, endpoint: str = "search", **changed: str) -> str:
+    """Return the URL of this search with parameters changed, or removed if empty."""
+    names = ("q", "mode", "corrections", "sort", "why", *FILTERS)
+    kept = {name: [value for value in request.args.getlist(name) if value.strip()] for name in names}
+    asked = kept | {name: [value] if value else [] for name, value in changed.items()}
     return url_for(f"semantic_pages.{endpoint}", **asked)  # type: ignore[arg-type]

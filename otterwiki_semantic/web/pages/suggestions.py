@@ -1,4 +1,7 @@
-"""Suggestions on the wiki's own pages: related pages, and pages that a name may refer to."""
+"""Suggestions: related pages, pages that a name may refer to, and, with OpenSearch, those in the browser's address bar.
+
+OpenSearch: https://github.com/dewitt/opensearch, with its suggestions extension.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
+from urllib.parse import urljoin
 
-from flask import request
+from flask import Response, current_app, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path
-from otterwiki_semantic.core.records import PageRequest, SearchContext, SearchOptions, query_text
+from otterwiki_semantic.core.records import PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, render_part, status_of
+from otterwiki_semantic.web.pages.layout import guarded, page_url, page_urls, pages, render_page, render_part, status_of
 
-_RELATED, _LIKELY = 6, 5
+_RELATED, _LIKELY, _SUGGESTIONS = 6, 5, 8
+_MAX_NAME = 16
+"""Characters of a short name that OpenSearch allows."""
 
 
 @contextmanager
@@ -71,7 +77,7 @@ def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
     answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
-    spelled = {path: about.get(path) or _title(path) for path in (_spelled_like(name) if is_path else ())}
+    spelled = {path: about.get(path) or _title(path) for path in (_paths_like(name) if is_path else ())}
     found = {**spelled, **about}
     found.pop(name, None)  # the wiki may be unable to open this page
     urls = page_urls()
@@ -85,9 +91,34 @@ def _title(path: str) -> str:
         return path
 
 
-def _spelled_like(name: str) -> tuple[str, ...]:
-    """Return the paths of pages with this or a similar name."""
+def _paths_like(name: str) -> tuple[str, ...]:
     try:
         return (extension().index.related(name, 1).path,)
     except PageNotFoundError as error:
         return tuple(error.nearest)
+
+
+@pages.get("/opensearch.xml")
+@guarded("READ")
+def opensearch() -> ResponseReturnValue:
+    """Return the OpenSearch description."""
+    name = str(current_app.config.get("SITE_NAME") or "Wiki")
+    content = render_part("opensearch.xml", name=name, short_name=name[:_MAX_NAME])
+    return Response(content, content_type="application/opensearchdescription+xml; charset=utf-8")
+
+
+@pages.get("/suggestions")
+@guarded("READ")
+def suggestions() -> ResponseReturnValue:
+    """Return the query, and titles, paths and addresses of suggested pages and headings."""
+    query = request.args.get("q", "").strip()
+    try:
+        found = extension().index.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()
+    except SemanticError:
+        found = ()
+    shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]
+    labels = [each.title if each.kind == "page" else f"{each.title} › {each.section}" for each, _ in shown]
+    addresses = [urljoin(request.host_url, url) for _, url in shown]
+    reply = jsonify([query, labels, [each.path for each, _ in shown], addresses])
+    reply.content_type = "application/x-suggestions+json"
+    return reply

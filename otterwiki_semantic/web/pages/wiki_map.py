@@ -66,9 +66,12 @@ def map_page() -> ResponseReturnValue:
         found = extension().index.map(page_urls())
         values["map"] = found
         if found.state is MapState.READY:
-            choices = _choices(found.points)
+            has_clusters = any(point.cluster for point in found.points)
+            choices = {by: name for by, name in COLOUR_BY.items() if by != "cluster" or has_clusters}
             by = request.args.get("by", "")
-            by = by if by in choices else _first_choice(found.points)
+            if by not in choices:
+                largest = max(Counter(point.folder for point in found.points).values(), default=0)
+                by = "cluster" if has_clusters and largest > _ONE_SIDED * len(found.points) else "folder"
             values |= {"by": by, "choices": choices, **table(found.points, number), **picture_of(found.points, by)}
     except SemanticError as error:
         hint = None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
@@ -84,16 +87,6 @@ def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
     sizes = [_SIDE * (max(axis) - min(axis)) + 2 * _MARGIN for axis in axes]
     box = " ".join(f"{length:.1f}" for length in (*first, *sizes))
     return {"groups": grouped(points, by), "box": box, "total": len(points), "place": _place}
-
-
-def _choices(points: Sequence[MapPoint]) -> dict[str, str]:
-    return {by: name for by, name in COLOUR_BY.items() if by != "cluster" or any(point.cluster for point in points)}
-
-
-def _first_choice(points: Sequence[MapPoint]) -> str:
-    """Return the colouring: by groups of meaning if there are any and folders say little."""
-    largest = max(Counter(point.folder for point in points).values(), default=0)
-    return "cluster" if largest > _ONE_SIDED * len(points) and any(point.cluster for point in points) else "folder"
 
 
 def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
@@ -113,7 +106,6 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
 
 
 def _central(points: Sequence[MapPoint]) -> MapPoint:
-    """Return the point nearest to the centre of a group."""
     x, y = fmean(point.x for point in points), fmean(point.y for point in points)
     return min(points, key=lambda point: math.dist((point.x, point.y), (x, y)))
 

@@ -19,7 +19,6 @@ function subject() {
 
 const button = () => controls.querySelector(".semantic-answer-form");
 
-/** Show the answer to what is searched for. */
 function answer() {
   answered = subject();
   writer.ask(button().action, new FormData(button()));

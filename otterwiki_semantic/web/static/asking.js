@@ -5,7 +5,6 @@ import { element } from "./parts.js";
 const FIRST_WAIT = 100, LONGEST_WAIT = 400; // milliseconds
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 const quiet = (textContent) => element("p", { className: "semantic-quiet", textContent });
 
 /** Return what asks questions and shows their answers in `place`. */
@@ -49,7 +48,6 @@ export function asking(place) {
     place.replaceChildren();
   }
 
-  /** Return whether there is an answer, or one is being written. */
   const isThere = () => asked !== null || place.querySelector(".semantic-answer") !== null;
 
   /** Say why no more comes, below the sentences that came. */

@@ -1,5 +1,5 @@
 // Copy buttons, shown by this script because they do nothing without it.
-import { element } from "./parts.js";
+import { delayed, element } from "./parts.js";
 
 const SHOWN_MS = 4000;
 
@@ -17,13 +17,13 @@ export async function copyText(text, within = document.body) {
 export function copying(place) {
   for (const button of place.querySelectorAll("button[data-copy]")) {
     const said = button.parentElement.querySelector("[role=status]");
-    let waiting = 0;
+    const clear = delayed(() => (said.textContent = ""), SHOWN_MS);
     button.hidden = false;
     button.addEventListener("click", async () => {
       said.textContent = await copyText(button.dataset.copy).then(() => "Copied", () => `Copy this: ${button.dataset.copy}`);
       button.focus();
-      clearTimeout(waiting);
-      if (said.textContent === "Copied") waiting = setTimeout(() => (said.textContent = ""), SHOWN_MS);
+      if (said.textContent === "Copied") clear();
+      else clear.stop();
     });
   }
 }

@@ -30,10 +30,9 @@ async function look() {
       await load(state, (part) => part.querySelector("[data-mark]"));
       if (mark() !== seen && (await load(work, (part) => part.querySelector("[data-work]")))) seen = mark();
     }
-  } catch {
-    // the wiki restarts, or the session has ended: keep the page and retry
-  }
-  setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);
+  } catch {} // the wiki restarts, or the session has ended: keep the page and retry
+  again();
 }
 
-setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);
+const again = () => setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);
+again();

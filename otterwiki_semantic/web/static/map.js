@@ -1,5 +1,6 @@
 // The map of the wiki: moves and labels the picture that is in the page, and highlights search results as you type.
 import { placeLabels } from "./map_labels.js";
+import { delayed, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
 const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50;
@@ -22,11 +23,7 @@ function wait(address) {
 }
 
 function leastOf(among, cost) {
-  let best = null, least = Infinity;
-  for (const each of among) {
-    const its = cost(each);
-    if (its < least) [best, least] = [each, its];
-  }
+  const [best] = among.map((each) => [each, cost(each)]).reduce((one, other) => (other[1] < one[1] ? other : one), [null, Infinity]);
   return best;
 }
 
@@ -34,7 +31,8 @@ function show(plot, points) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), names = svg.querySelector(".semantic-map-names");
-  let box = { x: left, y: top, width, height }, drawn = box, here = null, found = null, frame = 0, resting = 0;
+  const whole = { x: left, y: top, width, height };
+  let box = whole, drawn = box, here = null, found = null, frame = 0, resting = 0;
 
   // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
   function projection() {
@@ -76,6 +74,8 @@ function show(plot, points) {
     label();
   }
 
+  const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
+
   function moveTo(x, y) {
     const within = (least, size, middle) => Math.min(least + size, Math.max(least, middle));
     box = { ...box, x: within(left, width, x + box.width / 2) - box.width / 2, y: within(top, height, y + box.height / 2) - box.height / 2 };
@@ -83,12 +83,12 @@ function show(plot, points) {
   }
 
   function reset() {
-    box = { x: left, y: top, width, height };
+    box = whole;
     change();
   }
 
   // Zooms around a place, which stays where it is; returns whether anything changed.
-  function zoomBy(factor, around = here ?? { x: box.x + box.width / 2, y: box.y + box.height / 2 }) {
+  function zoomBy(factor, around = here ?? middle()) {
     const share = Math.max(1 / MOST_ZOOM, Math.min(1, box.width / factor / width)), by = (share * width) / box.width;
     if (by === 1) return false;
     if (share === 1) return reset(), true;
@@ -109,7 +109,7 @@ function show(plot, points) {
 
   // Goes to the next page in a direction: within 45 degrees, preferably near and straight ahead.
   function step([right, down]) {
-    const from = here ?? { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    const from = here ?? middle();
     const next = leastOf([...(found?.size ? found : points)].filter(isShown), (point) => {
       const x = point.x - from.x, y = point.y - from.y, along = x * right + y * down, aside = Math.abs(x * down) + Math.abs(y * right);
       return here && (along <= 0 || aside > along) ? Infinity : Math.abs(along) + 2 * aside;
@@ -121,7 +121,6 @@ function show(plot, points) {
   }
 
   // With the pointer: one drags, two zoom
-
   const held = new Map();
   let travelled = 0, isTouch = false;
 
@@ -159,7 +158,6 @@ function show(plot, points) {
   }, { passive: false });
 
   // With keys and buttons
-
   const keys = { "+": () => zoomBy(STEP), "=": () => zoomBy(STEP), "-": () => zoomBy(1 / STEP), 0: reset, Home: reset, Escape: () => pointAt(null) };
   plot.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
@@ -195,7 +193,7 @@ function show(plot, points) {
 
 function searching(points, highlight) {
   const form = byId("form"), field = form.elements.q, status = byId("status"), pages = new Map(points.map((point) => [point.link.getAttribute("href"), point]));
-  let asked = null, typing = 0;
+  const next = latest(), type = delayed(() => search(true), TYPING_MS);
 
   function light(found, text) {
     highlight(found);
@@ -203,14 +201,14 @@ function searching(points, highlight) {
   }
 
   async function find(query, draft) {
-    const mine = (asked = new AbortController()), source = new URL(form.dataset.search, location.href);
+    const signal = next(), source = new URL(form.dataset.search, location.href);
     for (const link of document.querySelectorAll(".semantic-map-page a[data-query]")) link.href = withQuery(link.href, query);
     byId("list").hidden = !query;
     history.replaceState(null, "", withQuery(location.href, query));
     if (!query) return light(null, "");
     source.search = new URLSearchParams({ q: query, n: MOST_FOUND, max_chunks_per_page: 1, ...(draft ? { draft: 1 } : {}) });
-    const reply = await ask(source, { signal: mine.signal }), answer = await reply.json();
-    if (mine.signal.aborted) return;
+    const reply = await ask(source, { signal }), answer = await reply.json();
+    if (signal.aborted) return;
     if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
     const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
     const found = new Set(relevant.filter(Boolean)), count = found.size;
@@ -218,15 +216,11 @@ function searching(points, highlight) {
   }
 
   function search(draft) {
-    clearTimeout(typing);
-    asked?.abort();
+    type.stop();
     find(field.value.trim(), draft).catch((error) => error.name !== "AbortError" && (status.textContent = LOST));
   }
 
-  field.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(search, TYPING_MS, true);
-  });
+  field.addEventListener("input", type);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     search(false);

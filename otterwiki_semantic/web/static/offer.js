@@ -1,37 +1,30 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
-import { SEARCH, element, fetchPart, localizeTimes } from "./parts.js";
+import { SEARCH, delayed, element, fetchPart, latest, localizeTimes } from "./parts.js";
 
 const here = document.getElementById("semantic-here")?.dataset ?? {};
 const TYPING_MS = 250;
 
-function offer(field, place) {
+function offerSearch() {
+  const field = document.querySelector('form[action$="/-/search"] input[name="query"]');
+  const bar = field?.closest(".top-search");
+  if (!field || (bar && document.getElementById("semantic-palette"))) return;
   const link = element("a", { className: "semantic-offer", textContent: "Search by meaning instead" });
   const follow = () => (link.href = field.value.trim() ? `${SEARCH}?${new URLSearchParams({ q: field.value.trim() })}` : SEARCH);
   field.addEventListener("input", follow);
   follow();
-  place.append(link);
+  (bar ?? field.form.querySelector("input[type=submit]").parentElement).append(link);
 }
 
-function offerSearch() {
-  const field = document.querySelector('form[action$="/-/search"] input[name="query"]');
-  const isInPalette = field?.closest(".top-search") && document.getElementById("semantic-palette");
-  if (field && !isInPalette) offer(field, field.closest(".top-search") ?? field.form.querySelector("input[type=submit]").parentElement);
-}
-
-/** Load the pages that may be meant, show them in a place, and announce their number. */
+/** Return what shows the pages that a name may mean in a place, and announces their number. */
 function likelyPages(place) {
-  let asked = null;
   let shown = "";
-  const list = element("div");
-  const said = element("p", { className: "sr-only", role: "status" });
+  const next = latest(), list = element("div"), said = element("p", { className: "sr-only", role: "status" });
   place.append(list, said);
   return async (name) => {
-    asked?.abort();
-    const mine = (asked = new AbortController());
-    const source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing ? { missing: "1" } : {}) })}`;
-    const part = name ? await fetchPart(source, { signal: mine.signal }).catch(() => null) : null;
+    const signal = next(), source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing ? { missing: "1" } : {}) })}`;
+    const part = name ? await fetchPart(source, { signal }).catch(() => null) : null;
     const text = part?.isOk && part.text.startsWith("<section") ? part.text : ""; // else an error page of a proxy
-    if (mine.signal.aborted || text === shown) return;
+    if (signal.aborted || text === shown) return;
     list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;
     said.textContent = count ? `${count} similar page${count > 1 ? "s" : ""}` : "";
@@ -43,14 +36,9 @@ function offerPages() {
   const place = begun?.form.parentElement ?? document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
   const ask = likelyPages(place);
-  if (here.missing) ask(here.missing);
-  if (!begun) return;
-  let waiting = 0;
-  begun.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => ask(begun.value.trim()), TYPING_MS);
-  });
-  if (begun.value.trim()) ask(begun.value.trim());
+  begun?.addEventListener("input", delayed(() => ask(begun.value.trim()), TYPING_MS));
+  const name = begun?.value.trim() || here.missing;
+  if (name) ask(name);
 }
 
 offerSearch();

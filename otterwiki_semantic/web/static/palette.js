@@ -1,7 +1,7 @@
 // The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
 import { copyText } from "./copying.js";
-import { SEARCH, element, fetchPart } from "./parts.js";
+import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon } from "./preview.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
@@ -20,18 +20,16 @@ let active = null; // the option that Enter opens
 let isChosen = false; // whether somebody moved to it
 let isPreviewing = false;
 let scope = {}; // what the search is narrowed to: a `path` or a `tag`
-let waiting = 0, settling = 0; // timers
 let answered = ""; // the URL of the model's answer
-const asked = {}; // aborts the request of a part
+const next = { names: latest(), passages: latest() };
+const begin = delayed(() => load("passages", { draft: "typing" }), PASSAGES_MS), finish = delayed(() => load("passages"), SETTLED_MS);
 
 /** Return what this browser remembers: `searches` are texts, `pages` have a title, a URL and a path. */
 function recent() {
   let known = null;
   try {
     known = JSON.parse(localStorage.getItem(STORE));
-  } catch {
-    // storage is forbidden, or its content is not ours
-  }
+  } catch {} // storage is forbidden, or its content is not ours
   const listed = (kind, isValid) => (Array.isArray(known?.[kind]) ? known[kind].filter(isValid) : []);
   return { searches: listed("searches", (each) => typeof each === "string"), pages: listed("pages", (each) => each?.url?.startsWith("/")) };
 }
@@ -41,9 +39,7 @@ function remember(kind, entry, key = (each) => each) {
   known[kind] = [entry, ...known[kind].filter((each) => key(each) !== key(entry))].slice(0, RECENT);
   try {
     localStorage.setItem(STORE, JSON.stringify(known));
-  } catch {
-    // storage is full or forbidden: nothing is remembered
-  }
+  } catch {} // storage is full or forbidden: nothing is remembered
 }
 
 const isNarrowed = () => Object.keys(scope).length > 0;
@@ -76,14 +72,11 @@ function showRecent() {
   const { searches, pages } = query() || isNarrowed() ? { searches: [], pages: [] } : recent();
   const viewed = pages.filter(({ url }) => url !== location.pathname).map(({ title, url, path = "" }) =>
     made("far fa-file-alt", title, { url, trail: path.split("/").slice(0, -1).join(" › "), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
-  fill(
-    "recent",
-    ...group("Recently viewed", viewed),
-    ...group("Recent searches", searches.map((text) => made("fas fa-history", text, { fill: text }))),
-  );
+  const searched = searches.map((text) => made("fas fa-history", text, { fill: text }));
+  fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
 
-/** Return the commands of the page whose names have the typed text; all without a text. */
+/** Return the commands whose names have a text; all without one. */
 function commands(text) {
   const known = [
     here.edit && ["fas fa-pencil-alt", "Edit this page", { url: here.edit, key: "E" }],
@@ -94,7 +87,7 @@ function commands(text) {
   return known.filter((each) => each && (!text || (text.length > 1 && each[1].toLowerCase().includes(text.toLowerCase())))).map((each) => made(...each));
 }
 
-/** Show what can be done; if `isNothing` was found, a new page first. */
+/** Show the actions; if `isNothing` was found, a new page first. */
 function showActions(isNothing = false) {
   const text = query();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
@@ -108,9 +101,6 @@ function showActions(isNothing = false) {
   ] : [];
   fill("actions", ...group("Actions", [...(isNothing ? actions.reverse() : actions), ...(isNarrowed() ? [] : commands(text))]));
 }
-
-/** Return whether the page has a search field of its own, which the wiki's key "/" goes to. */
-const hasOwnField = () => document.querySelector("#search-query:not(.top-search *)") !== null;
 
 const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent !== null);
 
@@ -130,7 +120,7 @@ function activate(option, { isMoved = false } = {}) {
 /** Return whether Tab goes to the answer of the model. */
 const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
 
-/** Have the model answer here, in the place of what answers without one; without a model, open the answer on the search page. */
+/** Have the model answer here; without a model, open the answer on the search page. */
 function answer() {
   const token = document.querySelector("meta[name=csrf-token]");
   if (!writer || !token) return follow(options.querySelector("[data-answer]"));
@@ -157,11 +147,10 @@ function settle() {
 
 /** Load a part; what is shown stays until then. */
 async function load(name, parameters) {
-  asked[name]?.abort();
-  const mine = (asked[name] = new AbortController());
+  const signal = next[name]();
   try {
-    const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal: mine.signal });
-    if (mine.signal.aborted) return;
+    const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal });
+    if (signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
     const nearest = content.querySelector(".semantic-palette-nearest");
@@ -177,14 +166,13 @@ async function load(name, parameters) {
     showActions(Boolean(parts.nearest.childElementCount));
     settle();
   } catch (error) {
-    if (error.name === "AbortError") return;
-    status.textContent = "The wiki cannot be reached, or you are logged out.";
+    if (error.name !== "AbortError") status.textContent = "The wiki cannot be reached, or you are logged out.";
   }
 }
 
 function stop() {
-  clearTimeout(waiting);
-  clearTimeout(settling);
+  begin.stop();
+  finish.stop();
   writer?.clear();
 }
 
@@ -194,14 +182,14 @@ function search() {
   showActions();
   fill("nearest");
   load("names");
-  if (!query()) {
-    asked.passages?.abort();
+  if (query()) {
+    begin();
+    finish();
+  } else {
+    next.passages(); // aborts what was asked before
     fill("passages");
     status.textContent = "";
-    return settle();
   }
-  waiting = setTimeout(() => load("passages", { draft: "typing" }), PASSAGES_MS);
-  settling = setTimeout(() => load("passages"), SETTLED_MS);
   settle();
 }
 
@@ -215,14 +203,12 @@ function narrow(to) {
 
 /** Search only the folder of an option, or the pages with a tag; return whether that narrows the search. */
 function narrowBy({ folder, tag } = {}) {
+  if (!tag && (!folder || folder === scope.path)) return false;
   if (tag) field.value = "";
-  if (tag) narrow({ tag });
-  else if (folder && folder !== scope.path) narrow({ path: folder });
-  else return false;
+  narrow(tag ? { tag } : { path: folder });
   return true;
 }
 
-/** Open the palette with a text, or with the last one. */
 function open(text = field.value) {
   if (!dialog.open) {
     field.value = text;
@@ -297,19 +283,15 @@ options.addEventListener("click", (event) => {
 });
 
 dialog.addEventListener("click", (event) => {
-  if (event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
+  const isLeft = event.target.closest("a") && isPlainClick(event) && !event.defaultPrevented; // by a link of a text, no option
+  if (isLeft || event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
 });
-for (const each of [place, pane]) {
-  each?.addEventListener("click", (event) => {
-    if (event.target.closest("a") && isPlainClick(event)) dialog.close();
-  });
-}
 chip.addEventListener("click", () => {
   narrow({});
   field.focus();
 });
 dialog.addEventListener("close", () => {
-  for (const request of Object.values(asked)) request.abort();
+  for (const abort of Object.values(next)) abort();
   stop();
   showPreview(false);
 });
@@ -318,13 +300,14 @@ window.addEventListener("keydown", (event) => {
   if (event.isComposing || event.altKey || event.shiftKey) return;
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false])");
   const isCommand = event.ctrlKey || event.metaKey;
-  if (isCommand ? event.key.toLowerCase() !== "k" : event.key !== "/" || isTyping || hasOwnField()) return;
+  if (isCommand ? event.key.toLowerCase() !== "k" : event.key !== "/" || isTyping || document.querySelector("#search-query:not(.top-search *)")) return; // the wiki's key goes to the page's own field
   event.preventDefault();
   event.stopPropagation();
   open();
 }, true);
 
 const barField = document.querySelector(".top-search input[name=query]");
+barField?.setAttribute("aria-haspopup", "dialog");
 barField?.addEventListener("pointerdown", (event) => {
   event.preventDefault();
   open(barField.value || undefined);
@@ -335,6 +318,5 @@ barField?.addEventListener("input", () => {
   open(text);
   field.setSelectionRange(text.length, text.length);
 });
-barField?.setAttribute("aria-haspopup", "dialog");
 
 if (here.title) remember("pages", { title: here.title, url: location.pathname, path: here.path }, (each) => each.url);

@@ -16,6 +16,27 @@ export function element(tag, properties, ...content) {
   return made;
 }
 
+/** Return a function that calls another one some milliseconds after its last call, with `stop` to cancel that. */
+export function delayed(act, milliseconds) {
+  let timer = 0;
+  const later = (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(act, milliseconds, ...given);
+  };
+  later.stop = () => clearTimeout(timer);
+  return later;
+}
+
+/** Return a function that aborts the previous request, and returns the signal of the next one. */
+export function latest() {
+  let asked = null;
+  return () => {
+    asked?.abort();
+    asked = new AbortController();
+    return asked.signal;
+  };
+}
+
 /** Show the times in a place as people write them where they are. */
 export function localizeTimes(place) {
   for (const time of place.querySelectorAll('time[datetime*="T"]')) {

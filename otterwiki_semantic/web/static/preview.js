@@ -1,14 +1,14 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen.
-import { element, fetchPart } from "./parts.js";
+import { delayed, element, fetchPart } from "./parts.js";
 
 const POINTED_MS = 150, PAGES = 20;
 const pages = new Map(); // what was loaded, by URL
-let wanted = 0; // a timer
+const later = delayed(preview, POINTED_MS);
 let shown = null; // the passage that is shown
 
 /** Show the page of a passage, a link with `data-preview`, in a pane; nothing without a passage. */
 export async function preview(pane, passage) {
-  clearTimeout(wanted);
+  later.stop();
   shown = passage;
   if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading …" }));
   pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
@@ -24,8 +24,8 @@ export async function preview(pane, passage) {
 
 /** Show the page of a passage after a moment, unless another one is wanted until then. */
 export function previewSoon(pane, passage) {
-  clearTimeout(wanted);
-  if (passage !== shown) wanted = setTimeout(() => preview(pane, passage), POINTED_MS);
+  later.stop();
+  if (passage !== shown) later(pane, passage);
 }
 
 async function loaded(source) {
@@ -46,14 +46,11 @@ function show(pane, passage) {
   const [anchor, directive = ""] = new URL(passage.href).hash.slice(1).split(":~:text=");
   const ends = directive.split(",").map(decodeURIComponent); // a long sentence or a row is named by its ends
   const heading = anchor && pane.querySelector(`[id="${CSS.escape("preview-" + decodeURIComponent(anchor))}"]`);
-  const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || follows(heading, each));
+  const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || heading.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING);
   const block = directive && blocks.find((each) => ends.every((end) => each.textContent.replace(/\s+/g, " ").includes(end)));
   if (block) block.classList.add("semantic-best");
-  const place = heading || block;
-  pane.scrollTop = place ? place.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 8 : 0;
-  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) {
-    pane.scrollTop = block.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 32;
-  }
+  const scroll = (place, gap) => (pane.scrollTop += place.getBoundingClientRect().top - pane.getBoundingClientRect().top - gap);
+  pane.scrollTop = 0;
+  if (heading || block) scroll(heading || block, 8);
+  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) scroll(block, 32);
 }
-
-const follows = (heading, each) => heading.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING;

@@ -1,5 +1,5 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { fetchPart } from "./parts.js";
+import { delayed, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
@@ -15,12 +15,20 @@ const SEARCH = new URL(form.getAttribute("action"), location.href);
 let shown = ""; // the results in the page, as the wiki rendered them
 let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
-let asked = null; // aborts the request in progress
-let typing = 0, settling = 0, polling = 0; // timers
+let asked = null; // the signal of the request in progress
 let chosen = null; // the passage that the arrow keys have reached; the focus stays in the field
 let isDraft = false; // whether the last history entry is an unfinished query
+const next = latest();
+const poll = delayed((url) => (document.hidden ? poll(url) : show(url, { isPolling: true })), POLL_MS);
+const settle = delayed(() => {
+  isDraft = false;
+  show(formUrl());
+}, SETTLED_MS);
+const type = delayed(() => {
+  enter(formUrl(), true);
+  show(formUrl(), { isUnfinished: true });
+}, TYPING_MS);
 
-/** Return the URL of the form. */
 function formUrl() {
   const url = new URL(SEARCH);
   for (const [name, value] of new FormData(form)) {
@@ -31,10 +39,9 @@ function formUrl() {
 
 /** Show the results of a URL. Unfinished and repeated queries are marked as drafts. */
 async function show(url, { isUnfinished = false, isPolling = false } = {}) {
-  asked?.abort();
-  clearTimeout(polling);
+  poll.stop();
   current = url.href;
-  const mine = (asked = new AbortController());
+  const signal = (asked = next());
   const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
   const question = url.searchParams.get("q");
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
@@ -43,9 +50,9 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   const slow = isPolling ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
   let isToPoll = true;
   try {
-    const { text, content, status } = await fetchPart(source, { signal: mine.signal });
+    const { text, content, status } = await fetchPart(source, { signal });
     if (status === 403) return location.reload();
-    if (mine.signal.aborted) return;
+    if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
     if (!menus) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
@@ -67,7 +74,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Retrying …");
   } finally {
     clearTimeout(slow);
-    if (asked === mine) {
+    if (asked === signal) {
       results.removeAttribute("aria-busy");
       if (isToPoll) poll(url);
     }
@@ -75,13 +82,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 }
 
 /** Return whether the results will change soon: the index is being built, or could not answer. */
-function isPassing() {
-  return results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
-}
-
-function poll(url) {
-  polling = setTimeout(() => (document.hidden ? poll(url) : show(url, { isPolling: true })), POLL_MS);
-}
+const isPassing = () => results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
 
 function say(text, { isHeard = true } = {}) {
   status.textContent = text;
@@ -89,13 +90,10 @@ function say(text, { isHeard = true } = {}) {
 }
 
 function stopTimers() {
-  for (const timer of [typing, settling, polling]) clearTimeout(timer);
+  for (const timer of [type, settle, poll]) timer.stop();
 }
 
-/** Return the search of a URL in a normal form. */
-function normalized(url) {
-  return [...url.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
-}
+const normalized = (url) => [...url.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
 
 /** Make a URL that of the page, in a new history entry unless the last one is an unfinished query. */
 function enter(url, isUnfinished) {
@@ -113,15 +111,9 @@ function go(url) {
 }
 
 field.addEventListener("input", () => {
-  stopTimers();
-  typing = setTimeout(() => {
-    enter(formUrl(), true);
-    show(formUrl(), { isUnfinished: true });
-  }, TYPING_MS);
-  settling = setTimeout(() => {
-    isDraft = false;
-    show(formUrl());
-  }, SETTLED_MS);
+  poll.stop();
+  type();
+  settle();
 });
 
 form.addEventListener("submit", (event) => {
@@ -160,9 +152,7 @@ window.addEventListener("popstate", () => {
   show(url);
 });
 
-function passages() {
-  return [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
-}
+const passages = () => [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
 
 /** Return the passage to preview; none in a narrow window. */
 const first = () => (isWide.matches ? passages()[0] : null);

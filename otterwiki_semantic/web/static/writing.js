@@ -1,21 +1,13 @@
 // Links while writing: pages that the text in the editor names, and pages about the same. Nothing is inserted by itself.
-import { element } from "./parts.js";
+import { delayed, element, latest } from "./parts.js";
 
 const PAUSE_MS = 2000;
 const panel = document.getElementById("semantic-writing");
 const { source, path } = panel.dataset;
 const said = panel.querySelector("[role=status]");
-let waiting = 0; // a timer
-let asked = null; // aborts the request in progress
-
+const next = latest();
+const later = delayed(ask, PAUSE_MS);
 const editor = () => window.cm_editor;
-
-/** Put the panel beside the editor, or below it where there is no room. */
-function place() {
-  const beside = document.getElementById("extra-nav");
-  const wanted = beside?.checkVisibility() ? beside : document.getElementById("column-main");
-  if (panel.parentElement !== wanted) wanted?.append(panel);
-}
 
 function replace(from, to, insert) {
   editor().dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input" });
@@ -40,9 +32,7 @@ function entry(page, note, label, insert) {
   return element("li", {}, ...(note ? [element("span", { className: "semantic-phrase", textContent: note }), " → "] : []), title, " ", button);
 }
 
-function group(name, entries) {
-  return entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : [];
-}
+const group = (name, entries) => (entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : []);
 
 function show({ mentions, pages, duplicates = [] }) {
   const insert = (page) => {
@@ -60,7 +50,9 @@ function show({ mentions, pages, duplicates = [] }) {
     ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
-  place();
+  const beside = document.getElementById("extra-nav"); // which narrow windows have no room for
+  const place = beside?.checkVisibility() ? beside : document.getElementById("column-main");
+  if (panel.parentElement !== place) place?.append(panel);
   const number = panel.querySelectorAll("li").length;
   panel.hidden = !number;
   if (focused) [...panel.querySelectorAll("a, button")].find((each) => each.textContent === focused)?.focus();
@@ -69,24 +61,16 @@ function show({ mentions, pages, duplicates = [] }) {
 }
 
 async function ask() {
-  clearTimeout(waiting);
-  asked?.abort();
-  const mine = (asked = new AbortController());
+  later.stop();
+  const signal = next();
   const { doc, selection } = editor().state;
   const text = doc.toString().trim() ? doc.toString() : `# ${path.split("/").pop().replace(/[-_]/g, " ")}`; // a new page has only its name
   const body = JSON.stringify({ text, path, cursor: Math.min([...text].length, [...text.slice(0, selection.main.head)].length) });
   try {
     const headers = { "Content-Type": "application/json" };
-    const reply = await fetch(source, { method: "POST", headers, body, signal: mine.signal, redirect: "error" });
-    if (reply.ok && !mine.signal.aborted) show(await reply.json());
-  } catch {
-    // the wiki cannot be reached: what is shown stays
-  }
-}
-
-function later() {
-  clearTimeout(waiting);
-  waiting = setTimeout(ask, PAUSE_MS);
+    const reply = await fetch(source, { method: "POST", headers, body, signal, redirect: "error" });
+    if (reply.ok && !signal.aborted) show(await reply.json());
+  } catch {} // the wiki cannot be reached: what is shown stays
 }
 
 function start() {

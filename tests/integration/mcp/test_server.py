@@ -374,4 +374,4 @@ def test_a_wrong_key_is_said_and_no_key_shown(wiki: LiveWiki, over_http: Server,
 def test_an_address_that_is_no_wiki_is_said(over_http: Server, wiki: LiveWiki) -> None:
     strange = Server(("--url", over_http.url.removesuffix("/mcp")), log=wiki.data_dir.parent / "stdio.log")
     with strange.connected() as agent:
-        assert "make sure that the address is right" in agent.error("index_status")
+        assert "check the address" in agent.error("index_status")

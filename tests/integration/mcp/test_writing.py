@@ -90,7 +90,7 @@ def test_a_page_that_was_changed_is_shown_as_a_difference(agent: Agent) -> None:
 
 def test_mistakes_are_explained(agent: Agent) -> None:
     assert "garden" in agent.error("write_note", path="garden", text="# Other\n")
-    assert "the wiki has no page" in agent.error("edit_note", path="gardn", revision="abcdef12", old="a", new="b")
+    assert "garden" in agent.error("edit_note", path="gardn", revision="abcdef12", old="a", new="b")
     assert "no page can have such a path" in agent.error("write_note", path="../evil", text="x")
 
 
@@ -101,6 +101,7 @@ def test_without_the_option_there_are_no_such_tools(wiki: LiveWiki) -> None:
     assert not WRITERS & set(reading)
     assert {name: writing[name] for name in reading} == reading
     assert set(writing) - set(reading) == WRITERS
+    assert all(writing[name].count('"revision"') == 2 for name in ("edit_note", "delete_note")), "listed, and required"
     assert sum(count_tokens(writing[name]) for name in WRITERS) <= 500
 
 
@@ -129,5 +130,5 @@ def test_a_connected_program_writes_only_if_the_person_has_allowed_it(
         if is_allowed:
             assert git(wiki.repository, "log", "-1", "--format=%ae") == person.email
         else:
-            assert "allowed to read, not to write" in said
+            assert "may only read" in said
             assert head_of(wiki.repository) == before

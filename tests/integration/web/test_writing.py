@@ -131,7 +131,7 @@ def test_a_page_is_replaced_only_as_it_was_read(wiki: LiveWiki) -> None:
 def test_a_text_is_replaced_where_it_stands_once(wiki: LiveWiki) -> None:
     put(wiki, "notes/edited", text="# Edited\n\none two one\n")
     revision = read(wiki, "notes/edited")["revision"]
-    for old, trouble in (("three", "does not stand"), ("one", "stands there 2 times"), ("", "does not stand")):
+    for old, trouble in (("three", "is not in the page"), ("one", "occurs 2 times"), ("", "is not in the page")):
         reply = patch(wiki, "notes/edited", revision=revision, old=old, new="x")
         assert reply.status == 422
         assert trouble in reply.json["error"]["message"]
@@ -197,7 +197,7 @@ def test_no_file_is_written_elsewhere(wiki: LiveWiki, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "reason"),
-    [(":(glob)**", "begins with a colon"), (":(exclude)x", "begins with a colon"), ("linked/page", "in submodule")],
+    [(":(glob)**", "begin with a colon"), (":(exclude)x", "begin with a colon"), ("linked/page", "in submodule")],
 )
 def test_a_path_that_git_takes_for_something_else_is_refused_with_the_reason(wiki: LiveWiki, path: str, reason: str) -> None:
     if not (wiki.repository / "linked").exists():
@@ -324,7 +324,7 @@ def test_a_writer_that_takes_long_does_not_hold_the_others_up_for_ever(wiki: Liv
         fcntl.flock(lock, fcntl.LOCK_EX)
         reply = put(wiki, "notes/late", text="# Late\n")
         assert error_of(reply) == (503, "write_failed")
-        assert "takes long" in reply.text
+        assert "still writing" in reply.text
     assert put(wiki, "notes/late", text="# Late\n").status == 200
 
 

@@ -13,12 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.core.token_count import count_tokens
-from otterwiki_semantic.mcp.answers.base import STRUCTURED, ToolResponse
+from otterwiki_semantic.mcp.answers.base import STRUCTURED, BudgetError, ToolResponse, truncate
 from otterwiki_semantic.mcp.answers.lists import pages_answer
 from otterwiki_semantic.mcp.answers.page import note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import search_answer
 from otterwiki_semantic.mcp.backend import BackendError
-from otterwiki_semantic.mcp.budget import BudgetError, truncate
 from otterwiki_semantic.mcp.errors import error_text
 
 BUDGETS = st.integers(100, 3_000)

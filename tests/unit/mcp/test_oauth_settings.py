@@ -7,8 +7,7 @@ import pytest
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import Purpose
 from otterwiki_semantic.core.signing import Signer
-from otterwiki_semantic.mcp.http_auth import http_access
-from otterwiki_semantic.mcp.oauth import oauth_settings
+from otterwiki_semantic.mcp.http_auth import http_access, oauth_settings
 
 KEY = "k" * 20
 WIKI = "https://wiki.example.org"

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.mcp.answers.base import ToolResponse
-from otterwiki_semantic.mcp.answers.lists import pages_answer, related_answer
+from otterwiki_semantic.mcp.answers.lists import pages_answer, related_answer, status_answer
 from otterwiki_semantic.mcp.answers.page import note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import search_answer
-from otterwiki_semantic.mcp.answers.status import status_answer
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.errors import error_text
 from otterwiki_semantic.mcp.untrusted_text import Markers
