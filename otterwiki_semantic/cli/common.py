@@ -59,10 +59,9 @@ class IndexPlace:
         return cls(followed.directory, followed.data_dir, followed)
 
     def settings(self, model: str | None = None) -> Settings:
-        """Return the settings of the index, optionally with another embedding model.
+        """Return the settings of the index, optionally with another embedding model. Also raises `RepositoryError`.
 
-        A subdirectory of a repository is read as the whole repository. Raises `ConfigError`, and `RepositoryError` before
-        anything is created next to the repository.
+        A subdirectory of a repository is read as the whole repository.
         """
         config = wiki_config()
         settings = read_settings(config, repository=self.repository, data_dir=self.data_dir)
@@ -71,8 +70,7 @@ class IndexPlace:
 
     def git(self) -> Repository:
         """Return the repository."""
-        settings = read_settings(wiki_config(), repository=self.repository)
-        return Repository.of(settings)
+        return Repository.of(read_settings(wiki_config(), repository=self.repository))
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:

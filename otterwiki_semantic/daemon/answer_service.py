@@ -6,7 +6,6 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
@@ -214,7 +213,7 @@ class RateLimit:
 
     def __init__(self, per_hour: int) -> None:
         self._per_hour = per_hour
-        self._asked: dict[str, deque[float]] = {}
+        self._asked: dict[str, list[float]] = {}
         """The times of each user's questions in the last hour."""
         self._lock = threading.Lock()
 
@@ -224,11 +223,9 @@ class RateLimit:
             return
         now = time.monotonic()
         with self._lock:
-            for times in self._asked.values():
-                while times and times[0] <= now - _HOUR:
-                    times.popleft()
-            self._asked = {name: times for name, times in self._asked.items() if times}
-            times = self._asked.setdefault(asker, deque())
+            recent = {name: [at for at in times if at > now - _HOUR] for name, times in self._asked.items()}
+            self._asked = {name: times for name, times in recent.items() if times}
+            times = self._asked.setdefault(asker, [])
             if len(times) >= self._per_hour:
                 minutes = max(1, round((times[0] + _HOUR - now) / 60))
                 raise RateLimitError(f"{self._per_hour} questions an hour are answered; ask again in {minutes} min")

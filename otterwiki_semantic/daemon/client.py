@@ -220,16 +220,14 @@ class IndexClient:
         return line
 
     def _idle_connection(self, timeout: float) -> socket.socket | None:
-        while self._idle:
-            try:
+        with suppress(IndexError):  # none is left
+            while True:
                 opened_by, connection = self._idle.pop()
-            except IndexError:  # taken by another thread
-                return None
-            connection.setblocking(False)
-            if opened_by == os.getpid() and _received(connection) is None:
-                connection.settimeout(timeout)
-                return connection
-            connection.close()
+                connection.setblocking(False)
+                if opened_by == os.getpid() and _received(connection) is None:
+                    connection.settimeout(timeout)
+                    return connection
+                connection.close()
         return None
 
     def _keep(self, connection: socket.socket) -> None:

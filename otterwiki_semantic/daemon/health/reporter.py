@@ -150,9 +150,8 @@ class HealthReporter:
         self._refresh()
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
-        kinds = [request.kind] if request.kind else list(FindingKind)
-        if not request.shows_queries:
-            kinds = [kind for kind in kinds if kind is not _QUESTIONS]
+        asked = [request.kind] if request.kind else FindingKind
+        kinds = [kind for kind in asked if request.shows_queries or kind is not _QUESTIONS]
         linked = {page_key(path.strip("/")) for path in request.linked}
         findings: list[Finding] = []
         counts = []
