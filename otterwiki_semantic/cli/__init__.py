@@ -1,5 +1,3 @@
 """The command line."""
 
-from otterwiki_semantic.cli.main import main
-
-__all__ = ["main"]
+from otterwiki_semantic.cli.main import main as main

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from otterwiki_semantic.cli.common import IndexPlace, index_options, print_json
-from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.cli.common import IndexPlace, index_options, parameter_options, print_json
 from otterwiki_semantic.cli.results import url_option, urls_of
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer
@@ -22,9 +21,9 @@ from otterwiki_semantic.daemon import progress_of
 @parameter_options(AskRequest, without=("question", "history", "stream"))
 @click.argument("question", nargs=-1, required=True)
 def ask_command(place: IndexPlace, url: str | None, question: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
-    """Answer QUESTION from the pages, with a source for each sentence.
+    """Answer QUESTION from the pages, citing a source for each sentence.
 
-    SEMANTIC_ANSWERS names what writes the answer; `extractive` needs no model. The exit status is 1 if there is no answer.
+    SEMANTIC_ANSWERS sets what writes the answer; `extractive` needs no model. The exit status is 1 if there is no answer.
     """
     request = parse_parameters(AskRequest, {**values, "question": " ".join(question)})
     with place.open() as index, closing(progress_of(index, index.ask(request, urls_of(url)))) as parts:

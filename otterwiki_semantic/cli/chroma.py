@@ -29,10 +29,10 @@ for path, text in zip(found["metadatas"][0], found["documents"][0]):
 @index_options
 @click.pass_context
 def chroma_command(context: click.Context, place: IndexPlace, *, as_json: bool) -> None:
-    """Show where the ChromaDB collection is, and ten lines of Python that open it.
+    """Show the location of the ChromaDB collection, and ten lines of Python that open it.
 
-    With SEMANTIC_CHROMA_URL it can be read at any time. A collection in a directory must not be opened by another process while
-    the wiki writes to it: copy it with `chroma export`.
+    With SEMANTIC_CHROMA_URL you can read it at any time. No other process may open a collection in a directory while the wiki
+    writes to it: make a copy with `chroma export`.
     """
     if context.invoked_subcommand is not None:
         return

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, print_json, progress_bar
-from otterwiki_semantic.content import PageFile, Repository
+from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.chunking import Profile, count_words
 from otterwiki_semantic.content.pages import FRONT_MATTER, find_page, page_excluded, page_not_found
 from otterwiki_semantic.core.records import Chunk, Indexed, Page
@@ -36,10 +36,10 @@ Row = dict[str, Any]
 )
 @click.argument("pages", metavar="[PAGE]...", nargs=-1)
 def chunks_command(place: IndexPlace, pages: tuple[str, ...], price: float | None, *, is_all: bool, as_json: bool) -> None:
-    """Show the passages that PAGE is divided into, with the sizes of each, or the totals of --all pages.
+    """Show the passages of each PAGE with their sizes, or the totals for --all pages.
 
-    Model and chunk profile are the configured ones. Nothing is embedded, and no server is asked. Characters and words are those
-    of a passage without its heading path, tokens what the model reads.
+    Uses the configured model and chunk profile. Nothing is embedded, and no server is contacted. Characters and words are
+    counted without the heading path; tokens are what the model reads.
     """
     if bool(pages) == is_all:
         raise click.UsageError("PAGE and --all cannot be combined" if is_all else "name a PAGE, or use --all")
@@ -59,12 +59,14 @@ def chunks_command(place: IndexPlace, pages: tuple[str, ...], price: float | Non
 
 
 def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price: float | None) -> _Report:
-    """Chunk the named pages, or all pages without names. Errors: `PageNotFoundError`, `PageExcludedError`."""
     repository = Repository.of(settings)
     head = repository.head()
     if head is None:
         raise click.ClickException(NO_COMMIT)
-    files = _files(repository, head, names)
+    blobs = repository.page_blobs(head)
+    if names:
+        blobs = {path: blobs[path] for path in (_spelled(repository, head, name, blobs) for name in names)}
+    files = repository.page_files(blobs)
     report = _Report(embedder, profile_for(embedder, settings.chunks), price)
     loader = PageLoader(repository, embedder, languages=settings.languages)
     pages = loader.load(files, report.profile)
@@ -78,13 +80,6 @@ def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price
     return report
 
 
-def _files(repository: Repository, head: str, names: Sequence[str]) -> list[PageFile]:
-    blobs = repository.page_blobs(head)
-    if names:
-        blobs = {path: blobs[path] for path in (_spelled(repository, head, name, blobs) for name in names)}
-    return repository.page_files(blobs)
-
-
 def _spelled(repository: Repository, head: str, name: str, blobs: dict[str, str]) -> str:
     if path := find_page(name, blobs):
         return path
@@ -95,7 +90,7 @@ def _spelled(repository: Repository, head: str, name: str, blobs: dict[str, str]
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[Embedder]:
-    """Yield the model with its tokenizer; a local model is opened. Nothing is written to the index's directory."""
+    """Yield the model with its tokenizer; nothing is written to the index's directory."""
     embedder = open_embedder(settings)
     if embedder.asks_server:
         yield embedder

@@ -1,4 +1,4 @@
-"""Shared by commands: the options that name an index, access to it, and waiting for it."""
+"""Shared by commands: options, access to the index that they name, and waiting for it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from flask import Config
 
 from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
+from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
-from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.core.serialization import Schema, to_builtins
 from otterwiki_semantic.core.settings import Settings, read_settings, settings_with_model
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
@@ -28,6 +29,8 @@ _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 FOLDER_HELP = "Folder of Markdown files, with or without git, instead of a repository."
 DATA_DIR_HELP = "Directory of the index. [default: next to the repository; for a folder, in ~/.local/share/otterwiki-semantic]"
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,9 @@ class IndexPlace:
         return cls(followed.directory, followed.data_dir, followed)
 
     def settings(self, model: str | None = None) -> Settings:
-        """Return the settings of the index, optionally with another embedding model.
+        """Return the settings of the index, optionally with another embedding model. Also raises `RepositoryError`.
 
-        A subdirectory of a repository is read as the whole repository. Raises `ConfigError`, and `RepositoryError` before
-        anything is created next to the repository.
+        A subdirectory of a repository is read as the whole repository.
         """
         config = wiki_config()
         settings = read_settings(config, repository=self.repository, data_dir=self.data_dir)
@@ -68,8 +70,7 @@ class IndexPlace:
 
     def git(self) -> Repository:
         """Return the repository."""
-        settings = read_settings(wiki_config(), repository=self.repository)
-        return Repository.of(settings)
+        return Repository.of(read_settings(wiki_config(), repository=self.repository))
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:
@@ -104,6 +105,53 @@ def index_options(command: Callable[..., None]) -> Callable[..., None]:
     ):
         with_place = option(with_place)
     return with_place
+
+
+def parameter_options(record: type[Request], *, without: Collection[str] = ()) -> Callable[[F], F]:
+    """Return a decorator that adds an option for each parameter of a record, except those named in `without`.
+
+    The command receives them under their names in the REST API.
+    """
+
+    def decorate(command: F) -> F:
+        for each in reversed(parameters_of(record)):
+            if each.name not in without:
+                command = _option(each)(command)
+        return command
+
+    return decorate
+
+
+def _option(parameter: Parameter) -> Callable[[F], F]:
+    flag, default = f"--{parameter.name.replace('_', '-')}", parameter.schema.get("default")
+    help_text, values = parameter.help.replace("`", ""), parameter.values
+    if values["type"] == "number":
+        help_text = f"{help_text.removesuffix('.')} ({values['minimum']:g} to {values['maximum']:g})."
+    if values["type"] == "boolean":
+        if parameter.default is None:
+            return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=help_text)
+        return click.option(flag, is_flag=True, help=help_text)
+    names = (flag, f"-{flag[2:]}") if len(parameter.name) == 1 else (flag,)
+    return click.option(
+        *names,
+        parameter.name,
+        type=_type(values),
+        default=default,
+        show_default=default is not None,
+        multiple=parameter.repeats,
+        help=help_text,
+    )
+
+
+def _type(values: Schema) -> click.ParamType[Any]:
+    match values:
+        case {"enum": choices}:
+            return click.Choice(choices)
+        case {"type": "integer"}:
+            return click.IntRange(values["minimum"], values["maximum"])
+        case {"type": "number"}:
+            return click.FLOAT
+    return click.STRING
 
 
 def print_json(value: object, *, ensure_ascii: bool = False) -> None:

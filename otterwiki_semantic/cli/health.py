@@ -8,12 +8,10 @@ from typing import Any
 import click
 from msgspec import structs
 
-from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, indexed, print_json
-from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, indexed, parameter_options, print_json
 from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
-from otterwiki_semantic.core.records import Finding, FindingKind, HealthReport, HealthRequest, HealthState, PlaceInPage
-from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.core.records import Finding, FindingKind, HealthReport, HealthRequest, HealthState
 
 _POLL_SECONDS = 0.2
 _HOME_PAGES = ("Home", "README", "index")
@@ -25,9 +23,9 @@ _HOME_PAGES = ("Home", "README", "index")
 @parameter_options(HealthRequest)
 @click.option("--linked", multiple=True, metavar="PAGE", help="A page that needs no link, such as one of the wiki's menu.")
 def health_command(place: IndexPlace, linked: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
-    """Show what readers of the wiki stumble over, such as links to pages that do not exist.
+    """Find problems for readers of the wiki, such as links to missing pages.
 
-    The exit status is 1 if there is a finding that was not dismissed.
+    The exit status is 1 if there are open findings.
     """
     request = structs.replace(parse_parameters(HealthRequest, values), linked=(*_HOME_PAGES, *linked), shows_queries=True)
     with place.open() as index:
@@ -37,7 +35,10 @@ def health_command(place: IndexPlace, linked: tuple[str, ...], *, as_json: bool,
             return
         if status.is_outdated:
             raise IndexUnavailableError("the index is of other settings or of another version; try: otterwiki-semantic reindex")
-        report = _current(index, request)
+        while not (report := index.health(request)).is_current:
+            if report.message:
+                raise IndexUnavailableError(report.message)
+            time.sleep(_POLL_SECONDS)
     if as_json:
         print_json(report)
     else:
@@ -46,21 +47,14 @@ def health_command(place: IndexPlace, linked: tuple[str, ...], *, as_json: bool,
         raise SystemExit(1)
 
 
-def _current(index: IndexService, request: HealthRequest) -> HealthReport:
-    while not (report := index.health(request)).is_current:
-        if report.message:
-            raise IndexUnavailableError(report.message)
-        time.sleep(_POLL_SECONDS)
-    return report
-
-
 def _print(report: HealthReport) -> None:
     for finding in report.findings:
         mark = " (dismissed)" if finding.is_dismissed else ""
         click.secho(f"{finding.kind} {finding.id}{mark}", fg="yellow", nl=False)
         click.echo(f"  {_summary(finding)}")
         for place in (*finding.pages, *finding.neighbours) if finding.kind is not FindingKind.ORPHAN else ():
-            click.echo(f"    {_place(place)}" + (f": {place.excerpt}" if place.excerpt else ""))
+            anchor, excerpt = place.anchor and f"#{place.anchor}", place.excerpt and f": {place.excerpt}"
+            click.echo(f"    {place.path}{anchor}{excerpt}")
         if finding.total_pages > len(finding.pages):
             click.echo(f"    and {finding.total_pages - len(finding.pages)} more")
     for count in report.counts:
@@ -84,7 +78,3 @@ def _summary(finding: Finding) -> str:
             answered = f"; answered now by {finding.answered_by.path}" if finding.answered_by else ""
             return f"{', '.join(map(repr, finding.queries))} ({finding.times} times){answered}"
     return finding.pages[0].path
-
-
-def _place(place: PlaceInPage) -> str:
-    return place.path + (f"#{place.anchor}" if place.anchor else "")

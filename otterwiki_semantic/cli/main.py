@@ -22,6 +22,7 @@ from otterwiki_semantic.cli.common import (
     follow,
     index_options,
     indexed,
+    parameter_options,
     print_json,
     running,
     wait_for_reranker,
@@ -29,7 +30,6 @@ from otterwiki_semantic.cli.common import (
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
-from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.humanize import count
@@ -75,9 +75,9 @@ def main(context: click.Context) -> None:
 @main.command("index")
 @index_options
 def index_command(place: IndexPlace, *, as_json: bool) -> None:
-    """Bring the index up to date with the repository's HEAD, or with the folder, and wait for it.
+    """Bring the index up to date with the repository's HEAD, or with the folder, and wait until it is.
 
-    The exit status is 1 if pages remain that are found by keywords only, because the model failed.
+    The exit status is 1 if the model failed, so that some pages are found by keywords only.
     """
     with place.open() as index:
         status = indexed(index)
@@ -91,9 +91,10 @@ def index_command(place: IndexPlace, *, as_json: bool) -> None:
 @click.option("--full", is_flag=True, help="Read and divide all pages again, including unchanged ones.")
 @click.option("--embed", is_flag=True, help="Embed all passages again as well.")
 def reindex_command(place: IndexPlace, *, as_json: bool, full: bool, embed: bool) -> None:
-    """Build a new index next to the serving one, then switch to it. Unchanged text is not embedded again without --embed.
+    """Build a new index next to the serving one, then switch to it.
 
-    Unchanged pages are checked and copied, unless settings that affect the index have changed.
+    Unchanged pages are checked and copied, unless settings that affect the index have changed. Unchanged text is embedded
+    again only with --embed.
     """
     with place.open() as index:
         estimate = index.reindex(full=full, embed=embed).estimate
@@ -108,9 +109,9 @@ def reindex_command(place: IndexPlace, *, as_json: bool, full: bool, embed: bool
 @main.command("rollback")
 @index_options
 def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
-    """Return to the index that the last change of model, chunk profile or languages replaced, with its settings.
+    """Go back to the index, and its settings, that the last change of model, chunk profile or languages replaced.
 
-    Nothing is embedded but what has changed since. The settings stay in force until others are configured; another rollback
+    Only pages changed since then are embedded. The old settings stay in force until you configure others; a second rollback
     returns to the newer index.
     """
     with place.open() as index:
@@ -126,7 +127,7 @@ def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
 @main.command("status")
 @index_options
 def status_command(place: IndexPlace, *, as_json: bool) -> None:
-    """Show the content of the index, and the commit that it equals."""
+    """Show what the index contains, and how far it is behind HEAD."""
     with place.open() as index:
         _print_status(index.status(), as_json=as_json)
 
@@ -137,12 +138,12 @@ def status_command(place: IndexPlace, *, as_json: bool) -> None:
 @parameter_options(SearchOptions, without=("draft",))
 @click.argument("query", nargs=-1, required=True)
 def search_command(place: IndexPlace, url: str | None, query: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
-    """Find the passages that answer QUERY.
+    """Search for QUERY and print the best passages.
 
-    Of each passage about fifty words are shown, around those of the query or the best sentence; --crop changes that.
+    About fifty words of each passage are shown, around the best match; use --crop to show more or fewer.
 
-    In QUERY, "exact words" must occur in a passage, a -word must not. Put two dashes before a query that begins with a minus:
-    search -- -word other
+    In QUERY, "quoted words" must occur exactly as written, and -word excludes passages with that word. If QUERY begins with a
+    minus sign, put -- before it: search -- -word other
     """
     text = query_text(" ".join(query), "QUERY")
     options = parse_parameters(SearchOptions, values)
@@ -162,7 +163,7 @@ def search_command(place: IndexPlace, url: str | None, query: tuple[str, ...], *
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print what lets a shell complete commands and options: eval "$(otterwiki-semantic completion bash)"."""
+    """Print the shell completion script. To enable completion: eval "$(otterwiki-semantic completion bash)"."""
     root = context.find_root()
     complete = get_completion_class(shell)
     assert complete is not None

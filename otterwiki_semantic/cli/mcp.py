@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 import click
@@ -56,9 +55,7 @@ from otterwiki_semantic.core.installation import pip_install
     is_flag=True,
     help="Answer also with structured content, for programs; an agent may then read everything twice.",
 )
-@click.pass_context
 def mcp_command(
-    ctx: click.Context,
     url: str | None,
     repository: Path | None,
     folder: Path | None,
@@ -69,46 +66,43 @@ def mcp_command(
     public_url: str | None,
     wiki_url: str | None,
     *,
-    allow_reindex: bool,
     allow_write: bool,
-    can_answer: bool,
-    has_aliases: bool,
-    is_structured: bool,
+    **flags: bool,
 ) -> None:
     """Serve a wiki to agents over the Model Context Protocol.
 
-    The wiki is a running one (--url), with its key in OTTERWIKI_API_KEY, or a git repository (--repository)
-    or any folder of Markdown files (--folder) on this machine.
+    Choose a running wiki (--url, with its key in OTTERWIKI_API_KEY), a git repository (--repository) or a folder of Markdown
+    files (--folder) on this machine.
 
-    With --http, every request must have the token in MCP_AUTH_TOKEN if that is set; required if other machines can connect.
-    With --public-url, people can also connect clients such as Claude.ai and ChatGPT with their own account in the wiki.
+    With --http, requests must send the token in MCP_AUTH_TOKEN, which must be set if other machines can connect. With
+    --public-url, people can also connect clients such as Claude.ai and ChatGPT with their own wiki account.
     """
     local = repository or folder
-    _check(ctx, url, local, data_dir)
+    _check(url, local, data_dir)
     if public_url and (local is not None or not address):
         raise click.UsageError("--public-url requires --http, and a running wiki (--url) whose accounts people log in with")
     if allow_write and local is not None:
         raise click.UsageError("--allow-write requires a running wiki (--url): only a wiki knows who may write, and as whom")
-    _check_installed()
+    try:
+        import mcp.server.mcpserver  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the package mcp is not installed or too old: {pip_install('mcp')}") from error
     from otterwiki_semantic.mcp import LocalBackend, RestBackend, followed, http_access, oauth_settings, serve
 
-    serve_wiki = partial(
-        serve, allow_reindex=allow_reindex, has_aliases=has_aliases, can_answer=can_answer, is_structured=is_structured
-    )
     key = _environment("OTTERWIKI_API_KEY")
     oauth = oauth_settings(public_url, url or "", wiki_url, key) if public_url else None
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins, oauth) if address else None
     if local is None:
         wiki = RestBackend(url or "", key, browser_url=wiki_url)
-        serve_wiki(wiki, access, writable=wiki if allow_write else None)
+        serve(wiki, access, writable=wiki if allow_write else None, **flags)
         return
     place = IndexPlace.of(repository, folder, data_dir)
     with place.open(waits=False) as index, followed(place.folder, index):
-        serve_wiki(LocalBackend(index, place.git(), place.folder), access)
+        serve(LocalBackend(index, place.git(), place.folder), access, **flags)
 
 
-def _check(ctx: click.Context, url: str | None, local: Path | None, data_dir: Path | None) -> None:
-    is_url_given = ctx.get_parameter_source("url") is click.core.ParameterSource.COMMANDLINE
+def _check(url: str | None, local: Path | None, data_dir: Path | None) -> None:
+    is_url_given = click.get_current_context().get_parameter_source("url") is click.core.ParameterSource.COMMANDLINE
     if local is not None and is_url_given:
         raise click.UsageError("--url cannot be combined with --repository or --folder")
     if local is None and not url:
@@ -116,13 +110,6 @@ def _check(ctx: click.Context, url: str | None, local: Path | None, data_dir: Pa
         raise click.UsageError(message)
     if local is None and data_dir is not None:
         raise click.UsageError("--data-dir requires --repository or --folder")
-
-
-def _check_installed() -> None:
-    try:
-        import mcp.server.mcpserver  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"the package mcp is not installed or too old: {pip_install('mcp')}") from error
 
 
 def _environment(name: str) -> str | None:

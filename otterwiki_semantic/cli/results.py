@@ -14,7 +14,6 @@ from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import NO_URLS, Answer, Hit, PageUrls
 
 CROP_WORDS = 50
-"""Words shown of a passage."""
 _MAX_WIDTH, _INDENT = 100, "    "
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Enclose a match while lines are wrapped, because style codes would be counted."""
@@ -78,7 +77,6 @@ def _print_reasons(hit: Hit) -> None:
 
 
 def _marked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a text with private characters around its ranges."""
     parts, at = [], 0
     for start, end in ranges:
         parts += [text[at:start], _OPEN, text[start:end], _CLOSE]

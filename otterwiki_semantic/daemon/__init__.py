@@ -10,7 +10,7 @@ from otterwiki_semantic.daemon.client import conditional as conditional
 from otterwiki_semantic.daemon.interface import IndexService as IndexService
 from otterwiki_semantic.daemon.interface import progress_of as progress_of
 from otterwiki_semantic.daemon.interface import whole_answer as whole_answer
-from otterwiki_semantic.daemon.probe import DaemonInfo as DaemonInfo
-from otterwiki_semantic.daemon.probe import DaemonProbe as DaemonProbe
+from otterwiki_semantic.daemon.protocol import DaemonInfo as DaemonInfo
+from otterwiki_semantic.daemon.protocol import DaemonProbe as DaemonProbe
 from otterwiki_semantic.daemon.protocol import settings_fingerprint as settings_fingerprint
 from otterwiki_semantic.daemon.protocol import socket_location as socket_location

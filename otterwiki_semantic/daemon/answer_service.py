@@ -6,9 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
@@ -64,29 +62,21 @@ _ABANDONED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
 _HOUR = 3_600
 
-
-class Search(Protocol):
-    """The search of `SearchService`."""
-
-    def __call__(
-        self, queries: Sequence[str], options: SearchOptions, urls: PageUrls, *, section_words: int
-    ) -> Sequence[Answer]: ...
-
-
 log = logging.getLogger(__name__)
 
 
 class AnswerService:
     """Answer questions from the passages that a search finds."""
 
-    def __init__(self, settings: Settings, search: Search, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, search: Callable[..., Sequence[Answer]], embedder: CachedEmbedder) -> None:
+        """`search` is that of `SearchService`."""
         self._model = settings.answers
         self._seconds = settings.answers_seconds
         self._may_rewrite = settings.may_rewrite_questions
         self._limit = RateLimit(settings.answers_per_hour)
-        self._answerer = Answerer(settings, embedder, languages)
+        self._answerer = Answerer(settings, embedder, settings.languages)
         self._search = search
-        self._languages = languages
+        self._languages = settings.languages
         self._running: dict[str, _RunningAnswer] = {}
         """Includes finished answers until they expire. Oldest first."""
         self._lock = threading.Lock()
@@ -94,10 +84,7 @@ class AnswerService:
         """Held from the question to the end of its thread, which may outlive its answer."""
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
-        """Return the sources of an answer, and start writing it.
-
-        Errors: `AnswersDisabledError`, `RateLimitError`, errors of the search.
-        """
+        """Return the sources of an answer, and start writing it. Also raises errors of the search."""
         if self._model is None:
             raise AnswersDisabledError("nothing writes answers: the wiki's administrator can set SEMANTIC_ANSWERS")
         start = time.monotonic()
@@ -129,10 +116,7 @@ class AnswerService:
         return AskProgress(running.id, result=opening)
 
     def progress(self, id_: str, seen: int | None) -> AskProgress:
-        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
-
-        With None, return the whole answer so far at once.
-        """
+        """Return the news of an answer: see `IndexService.ask_progress`."""
         with self._lock:
             running = self._running.get(id_)
         if running is None:
@@ -153,7 +137,6 @@ class AnswerService:
         self._answerer.close()
 
     def _found(self, request: AskRequest, queries: Sequence[str], urls: PageUrls) -> GroundedAnswer:
-        """Return an answer without sentences: its sources, or the nearest passages."""
         assert self._model is not None
         is_extractive = self._answerer.is_extractive
         options = SearchOptions(
@@ -183,7 +166,6 @@ class AnswerService:
         )
 
     def _add(self, running: _RunningAnswer) -> None:
-        """Store an answer, replacing the oldest finished one."""
         with self._lock:
             ended = [id_ for id_, each in self._running.items() if each.is_done]
             for id_ in ended[: max(0, len(self._running) + 1 - _MAX_KEPT)]:
@@ -191,14 +173,13 @@ class AnswerService:
             self._running[running.id] = running
 
     def _write(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
-        """Write an answer to the end, and record why it is missing or incomplete."""
         message = None
         try:
             if not running.opening.confident:
                 self._search_again(running, request, urls)
             if running.opening.confident:
                 self._write_sentences(running, request)
-            message = NO_ANSWER if running.is_empty else None
+            message = None if running.sentences or running.unsupported else NO_ANSWER
             message = ABANDONED if running.is_over else message
         except ChatModelError as error:
             message = str(error)
@@ -212,7 +193,6 @@ class AnswerService:
         running.end(message)
 
     def _search_again(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
-        """Search with the model's rewordings of the question."""
         asked = request.question, request.history
         if queries := self._answerer.rewrites(*asked, running.seconds_left, lambda: running.is_over):
             found = self._found(request, queries, urls)
@@ -222,19 +202,18 @@ class AnswerService:
     def _write_sentences(self, running: _RunningAnswer, request: AskRequest) -> None:
         sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
         conflicts = find_conflicts(sources, self._languages[0])
-        running.add_conflicts(conflicts)
+        running.conflicts = tuple(map(_source_conflict, conflicts))
         asked = request.question, request.history, sources, conflicts
         for checked in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
             running.add(checked)
 
 
 class RateLimit:
-    """Limit the questions per user and hour."""
+    """Limit the questions per user and hour; 0 for no limit."""
 
     def __init__(self, per_hour: int) -> None:
         self._per_hour = per_hour
-        """0 for no limit."""
-        self._asked: dict[str, deque[float]] = {}
+        self._asked: dict[str, list[float]] = {}
         """The times of each user's questions in the last hour."""
         self._lock = threading.Lock()
 
@@ -244,11 +223,9 @@ class RateLimit:
             return
         now = time.monotonic()
         with self._lock:
-            for times in self._asked.values():
-                while times and times[0] <= now - _HOUR:
-                    times.popleft()
-            self._asked = {name: times for name, times in self._asked.items() if times}
-            times = self._asked.setdefault(asker, deque())
+            recent = {name: [at for at in times if at > now - _HOUR] for name, times in self._asked.items()}
+            self._asked = {name: times for name, times in recent.items() if times}
+            times = self._asked.setdefault(asker, [])
             if len(times) >= self._per_hour:
                 minutes = max(1, round((times[0] + _HOUR - now) / 60))
                 raise RateLimitError(f"{self._per_hour} questions an hour are answered; ask again in {minutes} min")
@@ -266,17 +243,12 @@ class _RunningAnswer:
         self._is_strict = is_strict
         self._start = self._ended = start
         self._fetched = time.monotonic()
-        self._sentences: list[AnswerSentence] = []
-        self._unsupported: list[UnsupportedSentence] = []
-        self._conflicts: tuple[SourceConflict, ...] = ()
+        self.sentences: list[AnswerSentence] = []
+        self.unsupported: list[UnsupportedSentence] = []
+        self.conflicts: tuple[SourceConflict, ...] = ()
         self._message = opening.message
         self._has_new_sources = False
         self._changed = threading.Condition()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no sentence, not even one that was left out."""
-        return not self._sentences and not self._unsupported
 
     @property
     def is_over(self) -> bool:
@@ -288,7 +260,6 @@ class _RunningAnswer:
         return self.deadline - time.monotonic()
 
     def begin_again(self, opening: GroundedAnswer) -> None:
-        """Replace the sources, before the first sentence."""
         with self._changed:
             if not self.is_done:
                 self.opening = opening
@@ -296,13 +267,9 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def extract(self, extracts: Sequence[Extract]) -> None:
-        """Set an answer found without a model, with the sources of its extracts."""
         for place, (_, texts, kind) in enumerate(extracts):
             for text in texts:
                 self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))
-
-    def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
-        self._conflicts = tuple(map(_source_conflict, conflicts))
 
     def add(self, checked: CheckedStatement) -> None:
         statement, reason = checked.statement, checked.reason
@@ -312,9 +279,9 @@ class _RunningAnswer:
             if self.is_done:
                 return
             if reason is not None:
-                self._unsupported.append(UnsupportedSentence(statement.text, reason))
+                self.unsupported.append(UnsupportedSentence(statement.text, reason))
             if reason is None or not self._is_strict:
-                self._sentences.append(sentence)
+                self.sentences.append(sentence)
             self._changed.notify_all()
 
     def end(self, message: str | None) -> None:
@@ -326,22 +293,18 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def wait(self, seen: int, seconds: float) -> AskProgress:
-        """Return the sentences from the `seen`-th on, as soon as there are any, or after `seconds`; at the end, all of them.
-
-        New sources are returned on their own, before the first sentence.
-        """
+        """Return what is new after `seen` sentences. New sources are returned on their own, before the first sentence."""
         self._note_fetching()
         with self._changed:
-            self._changed.wait_for(lambda: self.is_done or self._has_new_sources or len(self._sentences) > seen, seconds)
+            self._changed.wait_for(lambda: self.is_done or self._has_new_sources or len(self.sentences) > seen, seconds)
         self._note_fetching()
         with self._changed:
             has_new_sources, self._has_new_sources = self._has_new_sources, False
             if has_new_sources and not self.is_done:
                 return AskProgress(self.id, result=self.opening)
-            return AskProgress(self.id, tuple(self._sentences[seen:]), self._result() if self.is_done else None, self.is_done)
+            return AskProgress(self.id, tuple(self.sentences[seen:]), self._result() if self.is_done else None, self.is_done)
 
     def so_far(self) -> AskProgress:
-        """Return the whole answer so far."""
         self._note_fetching()
         with self._changed:
             return AskProgress(self.id, result=self._result(), done=self.is_done)
@@ -354,9 +317,9 @@ class _RunningAnswer:
     def _result(self) -> GroundedAnswer:
         return structs.replace(
             self.opening,
-            answer=tuple(self._sentences),
-            unsupported=tuple(self._unsupported),
-            conflicts=self._conflicts,
+            answer=tuple(self.sentences),
+            unsupported=tuple(self.unsupported),
+            conflicts=self.conflicts,
             message=self._message,
             milliseconds=round(1000 * (self._ended - self._start)),
         )

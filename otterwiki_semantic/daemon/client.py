@@ -20,31 +20,17 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonForeignError, Daem
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import protocol
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.daemon.launcher import DaemonLauncher
-from otterwiki_semantic.daemon.probe import peer_user
-from otterwiki_semantic.daemon.protocol import (
-    HELLO,
-    MAX_REPLY_BYTES,
-    NO_ARGUMENTS,
-    Reply,
-    Request,
-    code_version,
-    encode_arguments,
-    encode_line,
-    read_reply,
-    settings_fingerprint,
-    socket_path,
-)
 
 _ANSWER_SECONDS = 15.0
-_SECONDS = {
+_SECONDS = {  # if not _ANSWER_SECONDS
     "related": 5.0,  # related pages are not worth a longer wait
     "draft_links": 5.0,
     "suggest": 5.0,  # outdated once the user has typed on
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
-"""Shorter timeouts, by call."""
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _FOREIGN_SECONDS = 7.0
@@ -79,9 +65,9 @@ class Unchanged(Exception):  # noqa: N818 - no error
 class Condition:
     """The versions known to a conditional call, and the version of its reply: see `conditional`."""
 
-    known: tuple[str, ...]
+    known: tuple[str, ...] | None
+    """None once the call was made."""
     version: str | None = None
-    is_sent: bool = False
 
 
 _CONDITION: ContextVar[Condition | None] = ContextVar("condition", default=None)
@@ -112,7 +98,7 @@ class IndexClient:
         self._foreign_since: float | None = None
         """When a daemon of another repository first answered."""
         self._lease: tuple[int, socket.socket] | None = None
-        """A connection that keeps the daemon alive, and the process that opened it."""
+        """A connection that keeps the daemon alive and carries notifications, and the process that opened it."""
         self._idle: deque[tuple[int, socket.socket]] = deque()
         """Reusable connections, and the processes that opened them."""
 
@@ -140,9 +126,10 @@ class IndexClient:
 
     def notify(self) -> None:
         try:
-            self._hold_lease().sendall(self._request("notify"))
-        except _GONE:
-            self._start_quietly()
+            try:
+                self._hold_lease().sendall(self._request("notify"))
+            except _GONE:
+                self.start()
         except (OSError, DaemonUnavailableError) as error:
             log.warning("the index daemon was not notified of a change and will find it at its next check: %s", error)
 
@@ -152,12 +139,6 @@ class IndexClient:
             self._hold_lease()
         except OSError:
             self._launcher.ensure_running()
-
-    def _start_quietly(self) -> None:
-        try:
-            self.start()
-        except DaemonUnavailableError as error:
-            log.warning("%s", error)
 
     def close(self) -> None:
         """Close all connections; the daemon exits when it has no other client."""
@@ -175,9 +156,9 @@ class IndexClient:
         seconds = _SECONDS.get(method.__name__, _ANSWER_SECONDS) + waits
         condition = _CONDITION.get()
         known = None
-        if condition is not None and not condition.is_sent:
-            condition.is_sent, known = True, condition.known
-        request = self._request(method.__name__, encode_arguments(method, *values, **named), known)
+        if condition is not None:
+            known, condition.known = condition.known, None
+        request = self._request(method.__name__, protocol.encode_arguments(method, *values, **named), known)
         reply = self._reply(request, seconds)
         if condition is not None and known is not None:
             condition.version = reply.version
@@ -185,12 +166,11 @@ class IndexClient:
                 raise Unchanged
         return reply.result
 
-    def _reply(self, request: bytes, seconds: float) -> Reply:
-        """Return the reply of the daemon, after starting it if necessary."""
+    def _reply(self, request: bytes, seconds: float) -> protocol.Reply:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                reply = read_reply(self._exchange(request, deadline))
+                reply = protocol.read_reply(self._exchange(request, deadline))
             except TimeoutError:
                 raise DaemonUnavailableError(f"the index daemon did not answer within {seconds:.0f} s") from None
             except _GONE as error:
@@ -208,16 +188,19 @@ class IndexClient:
             time.sleep(_RETRY_SECONDS)
 
     def _is_to_stay(self, error: DaemonMismatchError) -> bool:
-        """Whether a daemon of another repository is in use; otherwise it would have exited by now."""
         if not isinstance(error, DaemonForeignError):
             return False
         if self._foreign_since is None:
             self._foreign_since = time.monotonic()
         return time.monotonic() - self._foreign_since > _FOREIGN_SECONDS
 
-    def _request(self, call: str, arguments: msgspec.Raw = NO_ARGUMENTS, known: tuple[str, ...] | None = None) -> bytes:
-        fingerprint = None if self._quiet else settings_fingerprint(self._settings)
-        return encode_line(Request(call, code_version(), str(self._settings.repository), fingerprint, arguments, known))
+    def _request(
+        self, call: str, arguments: msgspec.Raw = protocol.NO_ARGUMENTS, known: tuple[str, ...] | None = None
+    ) -> bytes:
+        fingerprint = None if self._quiet else protocol.settings_fingerprint(self._settings)
+        return protocol.encode_line(
+            protocol.Request(call, protocol.code_version(), str(self._settings.repository), fingerprint, arguments, known)
+        )
 
     def _exchange(self, request: bytes, deadline: float) -> bytes:
         timeout = max(_RETRY_SECONDS, deadline - time.monotonic())
@@ -225,7 +208,7 @@ class IndexClient:
         try:
             connection.sendall(request)
             with connection.makefile("rb") as stream:
-                line = stream.readline(MAX_REPLY_BYTES)
+                line = stream.readline(protocol.MAX_REPLY_BYTES)
             if not line.endswith(b"\n"):
                 raise EOFError("it ended before it answered")
         except BaseException:
@@ -238,17 +221,14 @@ class IndexClient:
         return line
 
     def _idle_connection(self, timeout: float) -> socket.socket | None:
-        """Return an open, unused connection of this process."""
-        while self._idle:
-            try:
+        with suppress(IndexError):  # none is left
+            while True:
                 opened_by, connection = self._idle.pop()
-            except IndexError:  # taken by another thread
-                return None
-            connection.setblocking(False)
-            if opened_by == os.getpid() and _is_silent(connection):
-                connection.settimeout(timeout)
-                return connection
-            connection.close()
+                connection.setblocking(False)
+                if opened_by == os.getpid() and _received(connection) is None:
+                    connection.settimeout(timeout)
+                    return connection
+                connection.close()
         return None
 
     def _keep(self, connection: socket.socket) -> None:
@@ -261,9 +241,9 @@ class IndexClient:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(timeout)
-            path = socket_path(self._settings.data_dir)
+            path = protocol.socket_path(self._settings.data_dir)
             connection.connect(str(path))
-            if peer_user(connection) not in {os.geteuid(), 0}:
+            if protocol.peer_user(connection) not in {os.geteuid(), 0}:
                 raise DaemonUnavailableError(f"{path} belongs to another user's process; remove it")
         except BaseException:
             connection.close()
@@ -271,14 +251,10 @@ class IndexClient:
         return connection
 
     def _hold_lease(self) -> socket.socket:
-        """Return a connection that stays open while this process lives, so that the daemon does not exit.
-
-        It also carries notifications; the daemon's replies are discarded.
-        """
-        if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
+        if self._lease is None or self._lease[0] != os.getpid() or _received(self._lease[1]) == b"":
             connection = self._connect(_NOTIFY_SECONDS)
             try:
-                connection.sendall(self._request(HELLO))
+                connection.sendall(self._request(protocol.HELLO))
             except OSError:
                 connection.close()
                 raise
@@ -306,22 +282,11 @@ class DisabledIndex(IndexClient):
         raise ConfigError(f"search is off: {self._error.public}")
 
 
-def _is_silent(connection: socket.socket) -> bool:
-    """Return whether a connection is open and has nothing to read."""
+def _received(connection: socket.socket) -> bytes | None:
+    """Return what has arrived on a non-blocking connection: None if nothing, empty if it is closed."""
     try:
-        connection.recv(1)
+        return connection.recv(4096)
     except BlockingIOError:
-        return True
+        return None
     except OSError:
-        return False
-    return False
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    """Return whether a connection is closed; discard pending replies."""
-    try:
-        return connection.recv(4096) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+        return b""

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError, SemanticError
 from otterwiki_semantic.core.settings import Settings, with_index_settings
-from otterwiki_semantic.core.telemetry import Telemetry
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.daemon.answer_service import AnswerService
 from otterwiki_semantic.daemon.health.reporter import HealthReporter
 from otterwiki_semantic.daemon.health.unanswered import find_unanswered
 from otterwiki_semantic.daemon.page_service import PageService
 from otterwiki_semantic.daemon.reports.insight import Insights
-from otterwiki_semantic.daemon.reports.monitoring import Monitoring
+from otterwiki_semantic.daemon.reports.search_log import SlowSearches
 from otterwiki_semantic.daemon.rollback import RollbackFile, Rollbacks
 from otterwiki_semantic.daemon.search_service import Searcher, SearchService
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.daemon.status import StatusReport
+from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder
 from otterwiki_semantic.embedding import open_embedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
-from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.evaluation import read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import Generation, claim_data_directory, open_generations
 
@@ -42,8 +41,7 @@ class IndexEngine:
         settings = rollback_file.effective(settings)
         repository = Repository.of(settings)
         claim_data_directory(settings.data_dir, repository)
-        monitoring = Monitoring(repository)
-        telemetry = monitoring.telemetry
+        telemetry = _telemetry()
         self.embedder = open_embedder(settings)
         recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._searcher = searcher = Searcher(settings, repository, recipe, telemetry)
@@ -52,13 +50,15 @@ class IndexEngine:
         self._reranking = RerankStage(open_reranker(settings), telemetry)
         reader = ServingReader(manager, telemetry)
         self._searches = searches = SearchService(settings, manager, reader, searcher, self._reranking, telemetry)
-        self._answers = AnswerService(settings, searches.search, searcher.paragraphs, settings.languages)
-        self._pages = pages = PageService(settings, manager, reader, searcher.paragraphs)
+        self._answers = AnswerService(settings, searches.search, searcher.paragraphs)
+        pages = PageService(manager, reader, searcher.paragraphs)
+        self._map = WikiMapBuilder(settings, manager, reader)
         self._insights = insights = Insights(settings, manager, rollbacks)
         questions = find_unanswered(insights.unanswered, searcher.ask_again)
         health = HealthReporter(settings, repository, manager, reader, questions)
-        report = StatusReport(manager, searcher.queries, self._reranking, insights, rollback_file.status, monitoring)
-        searches.observers += [monitoring.slow_searches.record, insights.record_search, rollbacks.watch.record]
+        parts = repository, manager, searcher.queries, self._reranking, insights
+        report = StatusReport(*parts, rollback_file.status, telemetry)
+        searches.observers += [SlowSearches().record, insights.record_search, rollbacks.record_search]
         manager.on_synced = self._follow_up
         self._warm = ""
         """The generation for which searches were last warmed up."""
@@ -66,7 +66,7 @@ class IndexEngine:
         self.search, self.version = searches.search, searches.version
         self.ask, self.ask_progress, self.cancel_ask = self._answers.ask, self._answers.progress, self._answers.cancel
         self.suggest, self.related, self.draft_links = pages.suggest, pages.related, pages.draft_links
-        self.inspect_page, self.pages, self.links, self.map = pages.inspect_page, pages.pages, pages.links, pages.map
+        self.inspect_page, self.pages, self.links, self.map = pages.inspect_page, pages.pages, pages.links, self._map.map
         self.health, self.dismiss = health.health, health.dismiss
         self.status, self.metrics, self.insight = report.status, report.metrics, insights.insight
         self.reindex, self.roll_back, self.refresh = manager.rebuilds.request, rollbacks.roll_back, pages.refresh
@@ -81,8 +81,7 @@ class IndexEngine:
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Stop the work at the next step, waiting up to `timeout` seconds twice, and close the files."""
-        if self._pages.map_builder is not None:
-            self._pages.map_builder.stop()
+        self._map.stop()
         self._answers.close()
         self._manager.stop(timeout)
         self._insights.close()
@@ -101,7 +100,6 @@ class IndexEngine:
             serving.mirror.note_idle()
 
     def _follow_up(self) -> None:
-        """Update everything that is derived from the index."""
         serving = self._manager.serving
         try:
             self._searcher.pinned.refresh(serving.catalog.reader.answers() if serving and serving.catalog.is_current else ())
@@ -110,8 +108,7 @@ class IndexEngine:
         self._load()
         if self._insights.quality is not None:
             self._insights.quality.refresh()
-        if self._pages.map_builder is not None:
-            self._pages.map_builder.refresh()
+        self._map.refresh()
 
     def _load(self) -> None:
         """Load what searches and suggestions need; add missing names for suggestions to an index of an earlier version."""
@@ -128,12 +125,20 @@ class IndexEngine:
             log.info("names are loaded by the first search, and some are not suggested: %s", error)
 
 
+def _telemetry() -> Telemetry:
+    try:
+        from otterwiki_semantic.daemon.reports.prometheus import PrometheusTelemetry
+    except ImportError:  # prometheus-client is not installed
+        return NO_TELEMETRY
+    return PrometheusTelemetry()
+
+
 def _manager(
     settings: Settings, repository: Repository, recipe: IndexRecipe, searcher: Searcher, telemetry: Telemetry
 ) -> IndexManager:
     gate = QualityGate(
         recipe,
-        partial(_judged_queries, settings.eval_queries),
+        lambda: read_judged_queries(settings.eval_queries) if settings.eval_queries else [],
         lambda generation: searcher.asking_in_background(generation, manager.index.pause),
     )
     generations, recipe_of = open_generations(settings, telemetry), partial(_recipe_of, settings, recipe)
@@ -146,7 +151,3 @@ def _recipe_of(settings: Settings, recipe: IndexRecipe, generation: Generation) 
     own = with_index_settings(settings, generation.settings)
     has_same_model = replace(own, chunks=settings.chunks, languages=settings.languages) == settings
     return IndexRecipe(recipe.embedder if has_same_model else open_embedder(own), own.chunks, own.languages)
-
-
-def _judged_queries(path: Path | None) -> Sequence[JudgedQuery]:
-    return read_judged_queries(path) if path is not None else []

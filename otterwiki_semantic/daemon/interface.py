@@ -11,37 +11,9 @@ from typing import Protocol
 
 from msgspec import structs
 
+from otterwiki_semantic.core import records
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameter_parsing import TypedText
-from otterwiki_semantic.core.records import (
-    NO_CONTEXT,
-    NO_URLS,
-    Answer,
-    AskProgress,
-    AskRequest,
-    DismissalAnswer,
-    DismissalRequest,
-    DraftLinks,
-    DraftRequest,
-    GroundedAnswer,
-    HealthReport,
-    HealthRequest,
-    IndexStatus,
-    Insight,
-    PageInspection,
-    PageLinks,
-    PageList,
-    PageListRequest,
-    PageUrls,
-    RebuildStatus,
-    ReindexStarted,
-    RelatedPages,
-    SearchContext,
-    SearchOptions,
-    Suggestions,
-    SuggestRequest,
-    WikiMap,
-)
 
 
 class IndexService(Protocol):
@@ -53,112 +25,85 @@ class IndexService(Protocol):
     def search(
         self,
         queries: Sequence[TypedText],
-        options: SearchOptions,
-        urls: PageUrls = NO_URLS,
-        context: SearchContext = NO_CONTEXT,
-    ) -> list[Answer]:
+        options: records.SearchOptions,
+        urls: records.PageUrls = records.NO_URLS,
+        context: records.SearchContext = records.NO_CONTEXT,
+    ) -> list[records.Answer]:
         """Return the best passages for each query."""
-        ...
 
-    def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
+    def ask(self, request: records.AskRequest, urls: records.PageUrls = records.NO_URLS) -> records.AskProgress:
         """Return the sources of an answer, and start writing it. Errors: `AnswersDisabledError`, `RateLimitError`."""
-        ...
 
-    def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
-        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
+    def ask_progress(self, id_: str, seen: int | None) -> records.AskProgress:
+        """Return the sentences from the `seen`-th on, as soon as there are any, or after a second; with None, the whole answer.
 
-        With None, return the whole answer so far at once, as its `result`. An answer that is not fetched for five seconds is
-        cancelled. Errors: `AskNotFoundError`.
+        An answer that is not fetched for five seconds is cancelled. Errors: `AskNotFoundError`.
         """
-        ...
 
     def cancel_ask(self, id_: str) -> None:
         """Stop writing an answer."""
-        ...
 
-    def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
+    def suggest(self, request: records.SuggestRequest, urls: records.PageUrls = records.NO_URLS) -> records.Suggestions:
         """Return pages and sections whose names begin with the typed text, without the model."""
-        ...
 
-    def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
+    def related(self, path: str, n: int, urls: records.PageUrls = records.NO_URLS) -> records.RelatedPages:
         """Return up to `n` pages related in meaning to a page; `PageNotFoundError` if the index has no such page."""
-        ...
 
-    def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
+    def draft_links(self, request: records.DraftRequest, urls: records.PageUrls = records.NO_URLS) -> records.DraftLinks:
         """Return suggested links for a text that is being written."""
-        ...
 
     def version(self) -> str | None:
         """Return a token that changes whenever an answer could, or None while answers can change without one (in a sync)."""
-        ...
 
-    def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
+    def status(self, urls: records.PageUrls = records.NO_URLS) -> records.IndexStatus:
         """Return the contents and the state of the index; pages without one of the `urls` are reported as a problem."""
-        ...
 
-    def insight(self) -> Insight:
+    def insight(self) -> records.Insight:
         """Return statistics: syncs, sizes, and searches if they are logged."""
-        ...
 
-    def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
+    def inspect_page(self, path: str, urls: records.PageUrls = records.NO_URLS) -> records.PageInspection:
         """Return a page as search sees it; `PageNotFoundError` if the index has no such page."""
-        ...
 
-    def reindex(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
+    def reindex(self, *, full: bool = False, embed: bool = False) -> records.RebuildStatus:
         """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
-        Unchanged pages are copied; a `full` rebuild reads and chunks every page again, and reuses only vectors. With `embed`
-        nothing is reused.
+        Unchanged pages are copied, unless `full`; unchanged vectors are copied, unless `embed`.
         """
-        ...
 
-    def roll_back(self) -> ReindexStarted:
-        """Return to the index, and its settings, that the last change of model or profile replaced.
+    def roll_back(self) -> records.ReindexStarted:
+        """Restart the daemon with the index and settings that the last change replaced. Errors: `RollbackError`."""
 
-        The index daemon restarts for this. Errors: `RollbackError` if there is none; `RebuildRunningError`.
-        """
-        ...
-
-    def refresh(self, paths: Sequence[str]) -> ReindexStarted:
+    def refresh(self, paths: Sequence[str]) -> records.ReindexStarted:
         """Read and chunk some pages again in the background. `PageNotFoundError` if one is missing."""
-        ...
 
-    def job(self, job: str) -> RebuildStatus:
+    def job(self, job: str) -> records.RebuildStatus:
         """Return a rebuild, or a refresh of pages, by its id; `JobNotFoundError` if it is unknown or has expired."""
-        ...
 
-    def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
+    def pages(self, request: records.PageListRequest, urls: records.PageUrls = records.NO_URLS) -> records.PageList:
         """Return the pages that pass the filters, sorted by path."""
-        ...
 
-    def links(self, path: str) -> PageLinks:
+    def links(self, path: str) -> records.PageLinks:
         """Return the links from and to a page; none for an unknown page, `PageExcludedError` for an excluded one."""
-        ...
 
-    def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
+    def map(self, urls: records.PageUrls = records.NO_URLS) -> records.WikiMap:
         """Return the position of every page on the map of the wiki."""
-        ...
 
-    def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
+    def health(self, request: records.HealthRequest, urls: records.PageUrls = records.NO_URLS) -> records.HealthReport:
         """Return the health findings; waits briefly if the report is older than the index."""
-        ...
 
-    def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
+    def dismiss(self, request: records.DismissalRequest) -> records.DismissalAnswer:
         """Dismiss findings, or restore them. Errors: `FindingNotFoundError`; `DismissalError` if that cannot be stored."""
-        ...
 
     def metrics(self) -> str:
         """Return metrics in Prometheus's text format; `MetricsError` if none are kept."""
-        ...
 
     def notify(self) -> None:
         """Report that the repository may have changed; returns at once and never raises."""
-        ...
 
 
 def progress_of(
-    index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
-) -> Generator[AskProgress]:
+    index: IndexService, started: records.AskProgress, has_enough: Callable[[], str | None] = lambda: None
+) -> Generator[records.AskProgress]:
     """Yield the news of an answer, at least once a second, and finally all of it. If the caller stops, the answer is cancelled.
 
     It is also cancelled when the reader `has_enough`: the final value is then the text so far, with this reason. Raises
@@ -169,7 +114,7 @@ def progress_of(
     try:
         while not is_done:
             if reason := has_enough():
-                yield AskProgress(started.id, result=structs.replace(answer, message=reason), done=True)
+                yield records.AskProgress(started.id, result=structs.replace(answer, message=reason), done=True)
                 return
             progress = index.ask_progress(started.id, len(answer.answer))
             answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
@@ -182,8 +127,8 @@ def progress_of(
 
 
 def whole_answer(
-    index: IndexService, started: AskProgress, has_enough: Callable[[], str | None] = lambda: None
-) -> GroundedAnswer:
+    index: IndexService, started: records.AskProgress, has_enough: Callable[[], str | None] = lambda: None
+) -> records.GroundedAnswer:
     """Wait for the end of an answer, or until the reader `has_enough`, and return it. Raises errors of the index."""
     *_, last = progress_of(index, started, has_enough)
     assert last.result is not None

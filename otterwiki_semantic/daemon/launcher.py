@@ -13,14 +13,7 @@ from pathlib import Path
 from otterwiki_semantic.core.errors import DaemonUnavailableError
 from otterwiki_semantic.core.files import make_private, open_private, try_lock
 from otterwiki_semantic.core.settings import SECRETS, Settings
-from otterwiki_semantic.daemon.protocol import (
-    ENDED_IN_ORDER,
-    LIFELINE,
-    REPORT,
-    STARTING,
-    secrets_environment,
-    settings_argument,
-)
+from otterwiki_semantic.daemon import protocol
 
 _LONGEST_PAUSE_SECONDS = 30
 _DETACHED = (
@@ -82,7 +75,7 @@ class DaemonLauncher:
             return True
         os.close(self._report)
         self._report = None
-        if report != ENDED_IN_ORDER:
+        if report != protocol.ENDED_IN_ORDER:
             self._failures += 1
             self._reason = report or f"it was killed; see the wiki's log and {self._settings.data_dir / 'owner.log'}"
             pause = 0 if self._failures == 1 else min(2**self._failures, _LONGEST_PAUSE_SECONDS)
@@ -92,17 +85,16 @@ class DaemonLauncher:
     def _spawn(self) -> None:
         with ExitStack() as opened:
             try:
-                starting = self._claim_start()
+                starting = self._claim_start(opened)
                 if starting is None:
                     return
-                opened.callback(os.close, starting)
                 self.close()
                 theirs, self._lifeline = os.pipe()
                 opened.callback(os.close, theirs)
                 self._report, report = os.pipe()
                 opened.callback(os.close, report)
                 os.set_blocking(self._report, False)
-                self._spawn_with({theirs: LIFELINE, report: REPORT, starting: STARTING})
+                self._spawn_with({theirs: protocol.LIFELINE, report: protocol.REPORT, starting: protocol.STARTING})
             except OSError as error:
                 raise DaemonUnavailableError(f"the index daemon cannot be started: {error}") from error
 
@@ -110,10 +102,10 @@ class DaemonLauncher:
         """Start the process with the given files under other descriptors; it inherits nothing else."""
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
         environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
-        environment |= secrets_environment(self._settings)
+        environment |= protocol.secrets_environment(self._settings)
         environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have their own threads
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        command = [_python(), "-P", "-c", _DETACHED, settings_argument(self._settings)]
+        command = [_python(), "-P", "-c", _DETACHED, protocol.settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
         far = max(*given, *given.values()) + 1  # via free descriptors, because the numbers may overlap
         files = [
@@ -125,8 +117,8 @@ class DaemonLauncher:
         with suppress(ChildProcessError):  # already reaped by a server that waits for all its children, such as uWSGI
             os.waitpid(process, 0)
 
-    def _claim_start(self) -> int | None:
-        """Return the locked file of the process that starts a daemon, which inherits it; None if another process has it."""
+    def _claim_start(self, opened: ExitStack) -> int | None:
+        """Open and lock the file of the process that starts a daemon, which inherits it; None if another process has it."""
         data_dir = self._settings.data_dir
         try:
             make_private(data_dir)
@@ -142,14 +134,8 @@ class DaemonLauncher:
             raise DaemonUnavailableError(
                 f"cannot write to {data_dir} ({error}); make sure that its disk is not full"
             ) from error
-        try:
-            is_locked = try_lock(lock)
-        except OSError:  # a file system without locks
-            os.close(lock)
-            raise
-        if not is_locked:
-            os.close(lock)
-        return lock if is_locked else None
+        opened.callback(os.close, lock)
+        return lock if try_lock(lock) else None
 
 
 def _python() -> str:

@@ -5,7 +5,6 @@ The text comes from git, the links from the index. Text is parsed in a separate 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -110,17 +109,29 @@ class PageReader:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
     def _source(self, path: str, revision: str | None) -> _Source:
-        """Return a page, or an attached file, as of a commit."""
-        spellings = _spellings(path)
-        commit = self._commit(revision)
-        found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
-        there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        if blob is None:
-            return self._file(commit or "", there)
-        return _Source(there, commit or "", self._text(blob))
+        """Return a page, or an attached file, as of a commit. Errors: `PageNotFoundError`."""
+        spellings, repository = _spellings(path), self._repository
+        path, plain = spellings[0], spellings[-1]
+        commit = repository.head() if revision is None else repository.resolve_commit(revision)
+        if commit is None and revision is not None:
+            raise RevisionNotFoundError(f"there is no revision {revision!r}")
+        if commit is None:
+            raise page_not_found("the wiki", plain, ())
+        for each in spellings:
+            if blob := repository.page_blob(commit, each):
+                return _Source(each, commit, self._text(blob))
+        blobs = repository.page_blobs(commit)
+        if there := find_page(path, blobs):
+            return _Source(there, commit, self._text(blobs[there]))
+        files = repository.attachment_blobs(commit)
+        if there := find_page(path, files):
+            return self._file(commit, there, files[there])
+        if find_page(plain, repository.excluded_pages(commit)):
+            raise page_excluded(plain, EXCLUDE)
+        raise page_not_found("the wiki", plain, blobs)
 
-    def _file(self, commit: str, path: str) -> _Source:
-        blob, kind = self._repository.attachment_blobs(commit)[path], self._repository.attachments.kind_of(path)
+    def _file(self, commit: str, path: str, blob: str) -> _Source:
+        kind = self._repository.attachments.kind_of(path)
         text = self._repository.file_text(blob, kind) if kind else None
         if text is None:
             raise PageUnreadableError(f"the file {path} has not been read yet; try again in a moment, without a revision")
@@ -131,32 +142,8 @@ class PageReader:
     def _text(self, blob: str) -> str:
         return next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
 
-    def _commit(self, revision: str | None) -> str | None:
-        if revision is None:
-            return self._repository.head()
-        commit = self._repository.resolve_commit(revision)
-        if commit is None:
-            raise RevisionNotFoundError(f"there is no revision {revision!r}")
-        return commit
-
-    def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str | None]:
-        """Return the path of a page as spelled in the commit, and the id of its blob, or None for an attached file.
-
-        Errors: `PageNotFoundError`.
-        """
-        blobs = self._repository.page_blobs(commit) if commit else {}
-        path = spellings[-1]
-        if there := find_page(spellings[0], blobs):
-            return there, blobs[there]
-        if commit and (there := find_page(spellings[0], self._repository.attachment_blobs(commit))):
-            return there, None
-        if commit and find_page(path, self._repository.excluded_pages(commit)):
-            raise page_excluded(path, EXCLUDE)
-        raise page_not_found("the wiki", path, blobs)
-
 
 def _spellings(path: str) -> list[str]:
-    """Return the path itself, and the path without the extension `.md`."""
     wanted = path.strip("/")
     if not wanted.removesuffix(".md") or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
         raise PageNotFoundError(f"no page can have this path: it takes 1 to {MAX_PATH_CHARACTERS:,} characters", ())

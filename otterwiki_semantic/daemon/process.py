@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,26 +33,7 @@ from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
-from otterwiki_semantic.daemon.probe import DaemonInfo
-from otterwiki_semantic.daemon.protocol import (
-    ENDED_IN_ORDER,
-    HELLO,
-    LIFELINE,
-    MAX_REQUEST_BYTES,
-    OPTIONS,
-    REPORT,
-    STARTING,
-    WHO,
-    Request,
-    code_version,
-    decode_arguments,
-    error_line,
-    result_line,
-    settings_fingerprint,
-    settings_from,
-    socket_path,
-    unchanged_line,
-)
+from otterwiki_semantic.daemon import protocol
 
 if TYPE_CHECKING:
     from otterwiki_semantic.daemon.engine import IndexEngine
@@ -117,7 +98,8 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def __init__(self, path: Path, index: _Opening, settings: Settings) -> None:
         self.index = index
         self.repository = settings.repository
-        self.fingerprint = settings_fingerprint(settings)
+        self.fingerprint = protocol.settings_fingerprint(settings)
+        self.identity = protocol.DaemonInfo(protocol.code_version(), os.getpid(), str(settings.repository), self.fingerprint)
         self.users = 0
         self.is_ending = False
         self.last_use = time.monotonic()
@@ -147,30 +129,39 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
     rbufsize = 1 << 16
 
+    is_user = False
+    """Whether the client counts as a user of the index."""
+
     def handle(self) -> None:
-        is_user = False
         try:
-            while (
-                line := self._read_line(may_wait=is_user)
-            ) and not self.server.is_ending:  # a client without an answer asks the next daemon
-                try:
-                    request = self._understood(line)
-                    if request.call == WHO:
-                        reply = result_line(self._identity())
-                    else:
-                        self._check_client(request)
-                        if not is_user:
-                            is_user = True  # before the call, which may take a while
-                            self.server.count_user(+1)
-                        reply = self._answer(request)
-                except SemanticError as error:
-                    reply = error_line(error)
-                self.wfile.write(reply)
-                if len(line) > MAX_REQUEST_BYTES:
+            # A client without an answer asks the next daemon.
+            while (line := self._read_line(may_wait=self.is_user)) and not self.server.is_ending:
+                self.wfile.write(self._reply(line))
+                if len(line) > protocol.MAX_REQUEST_BYTES:
                     return  # the rest of it would be read as the next request
         finally:
-            if is_user:
+            if self.is_user:
                 self.server.count_user(-1)
+
+    def _reply(self, line: bytes) -> bytes:
+        try:
+            if len(line) > protocol.MAX_REQUEST_BYTES:
+                raise SemanticError(f"the request is longer than {protocol.MAX_REQUEST_BYTES:,} bytes")
+            request = decode(line, protocol.Request)
+            if request.call == protocol.WHO:
+                return protocol.result_line(self.server.identity)
+            self._check_client(request)
+            if not self.is_user:
+                self.is_user = True  # before the call, which may take a while
+                self.server.count_user(+1)
+            return self._answer(request)
+        except SemanticError as error:
+            return protocol.error_line(error)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return protocol.error_line(SemanticError(f"the index daemon does not understand the request: {error}"))
+        except Exception as error:
+            log.exception("a request failed")
+            return protocol.error_line(SemanticError(f"the index daemon failed: {error}"))
 
     def _read_line(self, *, may_wait: bool) -> bytes:
         """Return the next request, which may begin at any time if the client `may_wait`, and must then arrive within seconds.
@@ -182,33 +173,21 @@ class _Handler(socketserver.StreamRequestHandler):
             self.connection.settimeout(None)
             reader.peek(1)
         deadline = time.monotonic() + _LINE_SECONDS
-        while len(line) <= MAX_REQUEST_BYTES and not line.endswith(b"\n"):
+        while len(line) <= protocol.MAX_REQUEST_BYTES and not line.endswith(b"\n"):
             self.connection.settimeout(max(_LEAST_SECONDS, deadline - time.monotonic()))
             if not (received := reader.peek(1)):
                 break
-            line += reader.readline(min(len(received), MAX_REQUEST_BYTES + 1 - len(line)))
+            line += reader.readline(min(len(received), protocol.MAX_REQUEST_BYTES + 1 - len(line)))
             if time.monotonic() > deadline:
                 raise TimeoutError("a request did not arrive in time")
         return bytes(line)
 
-    def _understood(self, line: bytes) -> Request:
-        if len(line) > MAX_REQUEST_BYTES:
-            raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
-        try:
-            return decode(line, Request)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise SemanticError(f"the index daemon does not understand the request: {error}") from error
-
-    def _identity(self) -> DaemonInfo:
-        mine = self.server
-        return DaemonInfo(code_version(), os.getpid(), str(mine.repository), mine.fingerprint)
-
-    def _check_client(self, request: Request) -> None:
+    def _check_client(self, request: protocol.Request) -> None:
         """Reject a client of another version, repository or settings. Errors: `DaemonMismatchError`."""
         mine = self.server
-        if request.version != code_version():
+        if request.version != protocol.code_version():
             mine.end()
-            raise DaemonMismatchError(f"this index daemon is of version {code_version()}; it ends now")
+            raise DaemonMismatchError(f"this index daemon is of version {protocol.code_version()}; it ends now")
         if request.repository != str(mine.repository):
             raise DaemonForeignError(
                 f"this data directory is in use for the repository {mine.repository};"
@@ -218,23 +197,15 @@ class _Handler(socketserver.StreamRequestHandler):
             mine.end()
             raise DaemonMismatchError("this index daemon was started with other settings; it ends now")
 
-    def _answer(self, request: Request) -> bytes:
-        if request.call == HELLO:
-            return result_line(__version__)
-        try:
-            arguments = decode_arguments(request.call, request.arguments)
-            index = self.server.index.result(_OPENING_SECONDS)
-            version = index.version() if request.known is not None else None  # before the call: never newer than its result
-            if version is not None and version in (request.known or ()):
-                return unchanged_line(version)
-            return result_line(getattr(index, request.call)(**arguments), version)
-        except SemanticError:
-            raise
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise SemanticError(f"the index daemon does not understand the request: {error}") from error
-        except Exception as error:
-            log.exception("a request failed")
-            raise SemanticError(f"the index daemon failed: {error}") from error
+    def _answer(self, request: protocol.Request) -> bytes:
+        if request.call == protocol.HELLO:
+            return protocol.result_line(__version__)
+        arguments = protocol.decode_arguments(request.call, request.arguments)
+        index = self.server.index.result(_OPENING_SECONDS)
+        version = index.version() if request.known is not None else None  # before the call: never newer than its result
+        if version is not None and version in (request.known or ()):
+            return protocol.encode_line({"version": version})
+        return protocol.result_line(getattr(index, request.call)(**arguments), version)
 
 
 def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
@@ -244,11 +215,13 @@ def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
         # ChromaDB can hang on a damaged file while it holds the interpreter lock; the next daemon refills it.
         faulthandler.dump_traceback_later(_STUCK_SECONDS, exit=True)
         if starter_lives:
-            readable, _, _ = select.select([LIFELINE], [], [], _WATCH_SECONDS)
+            readable, _, _ = select.select([protocol.LIFELINE], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
                 server.count_user(0)
-                _release_terminal()
+                # A program that reads the starter's error stream to its end must not wait for this process.
+                with Path(os.devnull).open("w") as nothing:
+                    os.dup2(nothing.fileno(), 2)
         else:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
@@ -263,14 +236,7 @@ def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
             return
 
 
-def _release_terminal() -> None:
-    """Close the starter's error stream: a program that reads it to its end must not wait for this process."""
-    with Path(os.devnull).open("w") as nothing:
-        os.dup2(nothing.fileno(), 2)
-
-
 def _is_in_place(path: Path, lock: int) -> bool:
-    """Whether a path still leads to the open file."""
     try:
         return path.stat().st_ino == os.fstat(lock).st_ino
     except OSError:
@@ -295,10 +261,10 @@ def main(argument: str) -> int:
     if sys.stderr is None:  # closed by the starter; another file must not get its descriptor
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     # A server's listening sockets may be inheritable; left open here, they would block its restart.
-    os.closerange(STARTING + 1, _MOST_FILES)
+    os.closerange(protocol.STARTING + 1, _MOST_FILES)
     os.umask(0o077)
-    settings = settings_from(argument)
-    for name in (*SECRETS.values(), *OPTIONS.values()):  # child processes must not inherit them
+    settings = protocol.settings_from(argument)
+    for name in (*SECRETS.values(), *protocol.OPTIONS.values()):  # child processes must not inherit them
         os.environ.pop(name, None)
     reason = ""
     try:
@@ -314,23 +280,19 @@ def main(argument: str) -> int:
 
 def run(settings: Settings) -> None:
     """Serve the index of a data directory while it has clients; return at once if another process does."""
-    with ExitStack() as held:
-        lock = settings.data_dir / "owner.lock"
-        try:
-            opened = held.enter_context(locked(lock, _CLOSE_SECONDS))
-        except TimeoutError:
-            return
+    lock = settings.data_dir / "owner.lock"
+    with suppress(TimeoutError), locked(lock, _CLOSE_SECONDS) as opened:
         _serve(settings, partial(_is_in_place, lock, opened))
 
 
 def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
-    """Serve the index while this process holds the lock, then exit, whereupon the system releases the lock."""
+    """Serve the index, then exit, whereupon the system releases the lock."""
     # A search needs the interpreter lock a dozen times; an indexing thread must release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    path = socket_path(settings.data_dir)
+    path = protocol.socket_path(settings.data_dir)
     index = _Opening()
     with _Server(path, index, settings) as server:
-        os.close(STARTING)
+        os.close(protocol.STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: server.end())
         threading.Thread(target=_watch, args=(server, is_in_place), name="watch", daemon=True).start()
@@ -353,4 +315,4 @@ def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
 def _end(reason: str) -> None:
     """Report to the starter that this process exits normally, or why it cannot work."""
     with suppress(OSError):
-        os.write(REPORT, (reason or ENDED_IN_ORDER).encode("utf-8", errors="replace")[:_REASON_BYTES])
+        os.write(protocol.REPORT, (reason or protocol.ENDED_IN_ORDER).encode("utf-8", errors="replace")[:_REASON_BYTES])

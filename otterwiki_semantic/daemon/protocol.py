@@ -19,7 +19,9 @@ import inspect
 import json
 import os
 import re
+import socket
 import stat
+import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -32,6 +34,7 @@ import msgspec
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.errors import DaemonUnavailableError, NotFoundError, SemanticError
+from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.daemon.interface import IndexService
@@ -53,13 +56,10 @@ _MAX_SOCKET_PATH = 100
 NO_ARGUMENTS = msgspec.Raw(b"{}")
 _REPLY = re.compile(rb'\{(?:"version":"([^"]*)")?,?(?:"result":)?')
 _END = b"}\n"
+_PROBE_SECONDS = 15.0
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
-"""The settings that are paths."""
-OPTIONS = {
-    "model_options": "SEMANTIC_MODEL_OPTIONS",
-    "answers_options": "SEMANTIC_ANSWERS_OPTIONS",
-}
+OPTIONS = {"model_options": "SEMANTIC_MODEL_OPTIONS", "answers_options": "SEMANTIC_ANSWERS_OPTIONS"}
 """Settings that are JSON objects, which may contain a key."""
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
 """Settings passed to the daemon in its environment instead of its command line."""
@@ -88,7 +88,8 @@ class Reply(NamedTuple):
 
 def encode_arguments(method: Callable[..., Any], *values: Any, **named: Any) -> msgspec.Raw:
     """Return the encoded arguments of a call of a method of `IndexService`."""
-    return msgspec.Raw(encode(dict(zip(_names(method), values, strict=False)) | named))
+    _, *names = _signature(method).parameters
+    return msgspec.Raw(encode(dict(zip(names, values, strict=False)) | named))
 
 
 def decode_arguments(call: str, arguments: msgspec.Raw) -> dict[str, Any]:
@@ -97,12 +98,6 @@ def decode_arguments(call: str, arguments: msgspec.Raw) -> dict[str, Any]:
 
 
 _signature = cache(inspect.signature)
-
-
-@cache
-def _names(method: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a method's parameters, without `self`."""
-    return tuple(_signature(method).parameters)[1:]
 
 
 @cache
@@ -127,11 +122,6 @@ def result_line(result: Any, version: str | None = None) -> bytes:
     return (b'{"version":"%b",' % version.encode() if version else b"{") + b'"result":' + encode(result) + _END
 
 
-def unchanged_line(version: str) -> bytes:
-    """Return the reply to a caller that has the answer of this version."""
-    return encode_line({"version": version})
-
-
 def error_line(error: SemanticError) -> bytes:
     """Return the reply with an error."""
     nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
@@ -147,12 +137,10 @@ def read_reply(line: bytes) -> Reply:
 
 
 def _error_in(facts: dict[str, Any]) -> SemanticError:
-    kind = getattr(errors, facts["type"], None)
-    if isinstance(kind, type) and issubclass(kind, NotFoundError):
-        return kind(facts["message"], facts.get("nearest", ()))
-    if isinstance(kind, type) and issubclass(kind, SemanticError):
-        return kind(facts["message"])
-    return SemanticError(facts["message"])
+    kind = getattr(errors, facts["type"], SemanticError)
+    nearest = [facts.get("nearest", ())] if issubclass(kind, NotFoundError) else []
+    error: SemanticError = kind(facts["message"], *nearest)
+    return error
 
 
 @cache
@@ -170,10 +158,7 @@ def settings_argument(settings: Settings) -> str:
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Return the secrets for the daemon's environment, without the wiki's API key, which it does not need.
-
-    Includes model options, which may contain a key.
-    """
+    """Return the secrets for the daemon's environment, without the wiki's API key; options may contain secrets, too."""
     values = {name: getattr(settings, field) for field, name in _IN_ENVIRONMENT.items()}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -216,3 +201,66 @@ def socket_path(data_dir: Path) -> Path:
             f"{path.parent} is not a private directory of this user; remove it or set a shorter SEMANTIC_DATA_DIR"
         )
     return path
+
+
+class DaemonInfo(msgspec.Struct, frozen=True):
+    """The identity of a daemon."""
+
+    version: str = ""
+    """From `code_version`; empty for a daemon that is too old to report it."""
+    pid: int = 0
+    repository: str = ""
+    settings: str = ""
+    """The fingerprint of its settings: see `settings_fingerprint`."""
+
+    @property
+    def is_of_this_version(self) -> bool:
+        """Whether it understands calls of this version."""
+        return self.version == code_version()
+
+
+class DaemonProbe:
+    """Query the daemon of a data directory. Raises `DaemonUnavailableError` if it does not answer."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._socket = socket_location(data_dir)
+
+    def who(self) -> DaemonInfo | None:
+        """Return the identity of the daemon; None if none runs."""
+        try:
+            return decode(self._ask(Request(WHO)), DaemonInfo)
+        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+            return None
+        except OSError as error:
+            raise DaemonUnavailableError(f"the index daemon does not answer at {self._socket}: {error}") from error
+        except DaemonUnavailableError:
+            raise
+        except (SemanticError, msgspec.DecodeError):
+            return DaemonInfo()
+
+    def status(self, daemon: DaemonInfo) -> IndexStatus:
+        """Return the status of a daemon of this version and any repository."""
+        try:
+            return decode(self._ask(Request("status", code_version(), daemon.repository)), IndexStatus)
+        except OSError as error:
+            raise DaemonUnavailableError(f"the index daemon does not answer at {self._socket}: {error}") from error
+
+    def _ask(self, request: Request) -> bytes:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_PROBE_SECONDS)
+            connection.connect(str(self._socket))
+            user = peer_user(connection)
+            if user not in {os.geteuid(), 0}:
+                raise DaemonUnavailableError(f"the index daemon belongs to another user ({user}); ask it as that user")
+            connection.sendall(encode_line(request))
+            with connection.makefile("rb") as stream:
+                line = stream.readline(MAX_REPLY_BYTES)
+        if not line.endswith(b"\n"):
+            raise DaemonUnavailableError("the index daemon ended before it answered")
+        return read_reply(line).result
+
+
+def peer_user(connection: socket.socket) -> int:
+    """Return the user of the process at the other end; replies from another user's process must not be trusted."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])

@@ -10,7 +10,6 @@ import json
 import logging
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime
 from statistics import fmean, median
 from typing import Any
 
@@ -21,7 +20,7 @@ from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import ReindexStarted, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import SearchEvent
-from otterwiki_semantic.indexing import IndexManager
+from otterwiki_semantic.indexing import IndexManager, now
 from otterwiki_semantic.storage import Generation
 
 _WATCHED_ANSWERS = 200
@@ -64,22 +63,18 @@ class RollbackFile:
 
     def write(self, used: dict[str, Any], reason: str) -> None:
         """Record a rollback to an index with these settings; for the configured settings, record that there is none."""
-        if used == self._configured:
-            self._path.unlink(missing_ok=True)
-        else:
-            at = datetime.now(UTC).isoformat(timespec="seconds")
-            self._write(_Record(self._configured, used, at, reason))
+        self._write(None if used == self._configured else _Record(self._configured, used, now(), reason))
 
     def restore(self) -> None:
         """Restore the record after another rollback could not be completed."""
         with suppress(OSError):
-            if self._record is None:
-                self._path.unlink(missing_ok=True)
-            else:
-                self._write(self._record)
+            self._write(self._record)
 
-    def _write(self, record: _Record) -> None:
-        write_atomically(self._path, json.dumps(msgspec.to_builtins(record), indent=1))
+    def _write(self, record: _Record | None) -> None:
+        if record is None:
+            self._path.unlink(missing_ok=True)
+        else:
+            write_atomically(self._path, json.dumps(msgspec.to_builtins(record), indent=1))
 
     @property
     def status(self) -> Rollback | None:
@@ -91,14 +86,22 @@ class RollbackFile:
 
 
 class Rollbacks:
-    """Roll the index back, and record that in a file for the next start."""
+    """Roll the index back, and record that in a file for the next start: on request, or because searches became worse.
+
+    The first 200 answers of a new index are compared with the last 200 of its predecessor. It is rolled back if the share of
+    degraded answers is more than 50 % higher, or if the median search takes twice as long and more than 50 ms.
+    """
 
     def __init__(self, manager: IndexManager, file: RollbackFile) -> None:
         self._manager = manager
         self._file = file
-        self.watch = SwapWatch(manager, self)
         self.is_done = False
         """Whether the index must be reopened with other settings."""
+        self._lock = threading.Lock()
+        self._watched = ""
+        """The generation whose answers are recorded."""
+        self._degraded: list[bool] = []
+        self._seconds: list[float] = []
 
     def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
         def record(previous: Generation, serving: Generation) -> None:
@@ -126,34 +129,16 @@ class Rollbacks:
         else:
             log.warning("the index was rolled back: %s", reason)
 
-
-class SwapWatch:
-    """Compare the first 200 answers of a new index with the last 200 of its predecessor.
-
-    The index is rolled back if the share of degraded answers is more than 50 % higher, or if the median search takes twice as
-    long and more than 50 ms.
-    """
-
-    def __init__(self, manager: IndexManager, rollbacks: Rollbacks) -> None:
-        self._manager = manager
-        self._rollbacks = rollbacks
-        self._lock = threading.Lock()
-        self._generation = ""
-        self._degraded: list[bool] = []
-        self._seconds: list[float] = []
-
-    def record(self, search: SearchEvent) -> None:
+    def record_search(self, search: SearchEvent) -> None:
         """Record the answers of a search, if the serving index is complete and its own model embedded the queries."""
         generation, previous = self._manager.serving, self._manager.previous.generation
         if generation is None or not search.counts or any(answer.index.progress for answer in search.answers):
             return
-        if self._manager.model.why_keywords_only(generation) is None:
-            self._record(generation, previous, search)
-
-    def _record(self, generation: Generation, previous: Generation | None, search: SearchEvent) -> None:
+        if self._manager.model.why_keywords_only(generation) is not None:
+            return
         with self._lock:
-            if generation.name != self._generation:
-                self._generation, self._degraded, self._seconds = generation.name, [], []
+            if generation.name != self._watched:
+                self._watched, self._degraded, self._seconds = generation.name, [], []
             self._degraded += [answer.degraded is not None for answer in search.answers]
             self._seconds += [search.seconds / len(search.answers)] * len(search.answers)
             if len(self._degraded) < _WATCHED_ANSWERS:
@@ -171,7 +156,7 @@ class SwapWatch:
             log.warning("how searches went was not recorded: %s", error)
             return
         if reason is not None:
-            self._manager.scheduler.run_in(0, "rollback", lambda: self._rollbacks.roll_back_automatically(reason))
+            self._manager.scheduler.run_in(0, "rollback", lambda: self.roll_back_automatically(reason))
 
 
 def _why_worse(previous: Generation, share: float, seconds: float) -> str | None:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -32,7 +32,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
 )
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, SearchEvent, Telemetry
+from otterwiki_semantic.core.telemetry import Failure, SearchEvent, Telemetry
 from otterwiki_semantic.daemon.health.unanswered import Asked
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector
@@ -64,7 +64,7 @@ _REST_FACTOR = 4
 _WARM_UP_WORDS = 8
 """Words of the warm-up search: the most common ones, whose posting lists take longest to read."""
 
-Embed = Callable[[tuple[str, ...]], Matrix]
+Embed = Callable[[tuple[str, ...]], Matrix | None]
 
 Pending = list[list[Future[Matrix]]]
 """For each query, the vectors of its variants, which are being embedded; empty if none are needed."""
@@ -75,13 +75,7 @@ log = logging.getLogger(__name__)
 class Searcher:
     """Parse queries and search a generation for them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        repository: Repository,
-        recipe: IndexRecipe,
-        telemetry: Telemetry = NO_TELEMETRY,
-    ) -> None:
+    def __init__(self, settings: Settings, repository: Repository, recipe: IndexRecipe, telemetry: Telemetry) -> None:
         self._recipe = recipe
         self.queries = queries = QueryEmbedder(recipe.embedder, telemetry)
         self.paragraphs = CachedEmbedder(recipe.embedder)
@@ -126,14 +120,13 @@ class Searcher:
     def asking_in_background(self, generation: Generation, pause: Callable[[float], None]) -> Ask:
         """Return a function that searches a generation, serving or not, as for a user but without a reranker.
 
-        It rests after each search, to use at most a fifth of one core, and embeds a query once for consecutive searches. It
-        raises `Stopped` and errors of the model, of the catalog and of ChromaDB.
+        It rests after each search, to use at most a fifth of one core. Raises `Stopped`, errors of the search.
         """
-        embed = lru_cache(maxsize=1)(self.queries.embed)
+        embed = lru_cache(maxsize=1)(self.queries.embed)  # once for consecutive searches
 
         def ask(text: str, options: SearchOptions) -> SearchResult:
             start = time.thread_time()
-            found = self._search_as_user(generation, text, options, embed)
+            found = self._search_as_user(generation, text, options, embed).result
             pause(_REST_FACTOR * (time.thread_time() - start))
             return found
 
@@ -141,11 +134,8 @@ class Searcher:
 
     def ask_again(self, generation: Generation, text: str) -> Asked:
         """Ask a question in the background. Vectors are cached, so that a server is asked once for each."""
-        query = self.parse(text, RANKED_PAGES, generation)
-        texts = [each.text for each in query.all] if self._recipe.matches_vectors(generation) else []
-        vector = mean_vector(list(self.queries.submit(texts).values()))
-        with self.slots, generation.catalog.snapshot():
-            return Asked(vector, self.search(generation, query, lambda: vector, RANKED_PAGES))
+        embed = self.queries.submit
+        return self._search_as_user(generation, text, RANKED_PAGES, lambda texts: mean_vector(list(embed(texts).values())))
 
     def warm_up(self, generation: Generation) -> None:
         """Search a generation, so that the first search need not wait for loading; no server is asked for a vector."""
@@ -158,13 +148,12 @@ class Searcher:
         except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 
-    def _search_as_user(self, generation: Generation, text: str, options: SearchOptions, embed: Embed | None) -> SearchResult:
-        """Search a generation, by words alone without `embed`. Raises errors of the model, the catalog and ChromaDB."""
+    def _search_as_user(self, generation: Generation, text: str, options: SearchOptions, embed: Embed | None) -> Asked:
         query = self.parse(text, options, generation)
         texts = tuple(dict.fromkeys(each.text for each in query.all))
         vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
         with self.slots, generation.catalog.snapshot():
-            return self.search(generation, query, lambda: vector, options)
+            return Asked(vector, self.search(generation, query, lambda: vector, options))
 
 
 class SearchService:
@@ -187,7 +176,6 @@ class SearchService:
         self._reranking = reranking
         self._telemetry = telemetry
         self._fingerprint = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
-        """A fingerprint of the settings."""
         self._batch_slot = Lock()
         """Held by a search for several queries, one at a time: two would block all other searches."""
         self.observers: list[Callable[[SearchEvent], None]] = [telemetry.record_search]
@@ -238,21 +226,14 @@ class SearchService:
         return self._reader.ask(of)
 
     def _submit(self, queries: Sequence[Query], mode: Mode) -> Pending:
-        """Start embedding queries, each with its variants; none if their vectors cannot be used."""
-        if not self._needs_vectors(mode):
-            return []
-        pending = self._queries.submit(each.text for query in queries for each in query.all)
-        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
-
-    def _needs_vectors(self, mode: Mode) -> bool:
-        """Whether to embed queries: not if the vectors cannot be used, nor on a server for a keyword search."""
         serving, recipe = self._manager.serving, self._model.recipe
         if serving is None or (mode is Mode.KEYWORD and recipe.embedder.asks_server):
-            return False
-        try:
-            return recipe.matches_vectors(serving)
-        except CatalogError:  # handled by the search itself
-            return True
+            return []
+        with suppress(CatalogError):  # handled by the search itself
+            if not recipe.matches_vectors(serving):
+                return []
+        pending = self._queries.submit(each.text for query in queries for each in query.all)
+        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: Pending, options: SearchOptions, urls: PageUrls, section_words: int

@@ -20,6 +20,13 @@ from otterwiki_semantic.storage import Generation, VectorStore
 _SUCCESSOR_SECONDS = 2.0
 
 T = TypeVar("T")
+State = tuple[str, str | None]
+"""A generation and its revision, which changes with every change of the index."""
+
+
+def state_of(generation: Generation) -> State:
+    """Return the state of a generation."""
+    return generation.name, generation.catalog.meta("revision")
 
 
 class ServingReader:

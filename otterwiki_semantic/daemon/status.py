@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Literal
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
 from otterwiki_semantic.core.hints import SHOW_CAPITALS, problem
+from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import NO_URLS, Freshness, IndexStatus, PageUrls, PreviousIndex, Problem, Rollback
+from otterwiki_semantic.core.telemetry import IndexState, Telemetry
 from otterwiki_semantic.daemon.reports.insight import Insights
-from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.embedding import QueryEmbedder
 from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
 _MAX_NAMED = 5
+_MOST_BEHIND = 1_000
 _RETRIED_SOON = "no action needed: they are retried within five minutes after the model can be reached"
 _SHORTEN = "divide these pages, or simplify them"
 _REPLACE = "replace these files, or leave them out with SEMANTIC_ATTACHMENTS"
@@ -29,13 +34,15 @@ class StatusReport:
 
     def __init__(
         self,
+        repository: Repository,
         manager: IndexManager,
         queries: QueryEmbedder,
         reranking: RerankStage,
         insights: Insights,
         rollback: Rollback | None,
-        monitoring: Monitoring,
+        telemetry: Telemetry,
     ) -> None:
+        self._repository = repository
         self._manager = manager
         self._model = manager.model
         self._recipe = manager.model.recipe
@@ -43,7 +50,8 @@ class StatusReport:
         self._reranking = reranking
         self._insights = insights
         self._rollback = rollback
-        self._monitoring = monitoring
+        self._telemetry = telemetry
+        self._commits_behind = lru_cache(1)(self._count_behind)
         self._stages = manager.syncs.indexer.embedding, manager.rebuilds.builder.indexer.embedding
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
@@ -58,12 +66,26 @@ class StatusReport:
 
     def metrics(self) -> str:
         """Return the metrics in Prometheus's text format. Errors: `MetricsError` if none are kept."""
-        hits, misses = self._queries.cache_hits_and_misses
-        return self._monitoring.metrics(self.status(), self._manager, self._insights.last_quality, hits, misses)
+        status, serving, unfinished = self.status(), self._manager.serving, 0
+        with suppress(CatalogError):
+            unfinished = serving.catalog.unfinished if serving else 0
+        behind = self._commits_behind(status.indexed_commit, status.head_commit) if status.head_error is None else None
+        facts = self._manager.index.equals_head(), behind, *self._queries.cache_hits_and_misses, self._insights.last_quality
+        return self._telemetry.render(IndexState(status, unfinished, *facts))
+
+    def _count_behind(self, commit: str | None, head: str | None) -> int | None:
+        """Return the number of commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""
+        if commit == head or head is None:
+            return 0
+        commits = self._repository.commits_between(commit, head, _MOST_BEHIND)
+        return None if commits is None else max(1, commits)
 
     def _status_of(self, generation: Generation | None, failure: Exception | None, urls: PageUrls) -> IndexStatus:
         manager, index = self._manager, self._manager.index.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
+        excluded = 0
+        with suppress(RepositoryError):  # reported as the error of HEAD
+            excluded = len(manager.index.excluded_pages(generation)) if generation else 0
         return IndexStatus(
             status="error" if failure else self._readiness(generation, index),
             indexed_commit=index.commit,
@@ -73,7 +95,7 @@ class StatusReport:
             pages=counts.pages,
             attachments=counts.files,
             unread_attachments=self._manager.index.unread_attachments(index.head),
-            excluded_pages=self._count_excluded(generation),
+            excluded_pages=excluded,
             chunks=counts.chunks,
             vectors=counts.vectors,
             model=self._recipe.embedder.name,
@@ -100,12 +122,6 @@ class StatusReport:
             return "indexing"
         has_vectors = self._recipe.matches_vectors(generation) and not generation.catalog.unfinished
         return "ready" if has_vectors else "ready_by_words"
-
-    def _count_excluded(self, generation: Generation | None) -> int:
-        try:
-            return len(self._manager.index.excluded_pages(generation)) if generation else 0
-        except RepositoryError:  # reported as the error of HEAD
-            return 0
 
     def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
         rebuilds = self._manager.rebuilds
@@ -153,7 +169,6 @@ def _previous(generation: Generation | None) -> PreviousIndex | None:
 
 
 def _bad_pages(generation: Generation) -> list[Problem]:
-    """Return a problem that names the pages that are not indexed completely, if any."""
     if not generation.catalog.is_current:
         return []
     found = generation.catalog.pages.problems()
@@ -167,16 +182,11 @@ def _bad(found: Sequence[tuple[str, str]], what: str, hint: str) -> list[Problem
         return []
     named = "; ".join(f"{path}: {reason}" for path, reason in found[:_MAX_NAMED])
     others = f"; and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-    pages = (
-        f"1 {what} is not indexed as it should be"
-        if len(found) == 1
-        else f"{len(found)} {what}s are not indexed as they should be"
-    )
-    return [Problem(f"{pages}: {named}{others}", hint)]
+    are = "is not indexed as it should be" if len(found) == 1 else "are not indexed as they should be"
+    return [Problem(f"{count(len(found), what)} {are}: {named}{others}", hint)]
 
 
 def _not_shown(generation: Generation | None, urls: PageUrls) -> list[Problem]:
-    """Return a problem for the pages that the wiki cannot show."""
     pages = () if generation is None or urls.retains_case else generation.catalog.pages.facts()
     hidden = [page.path for page in pages if not urls.shows(page.path)]
     if not hidden:

@@ -32,9 +32,9 @@ _WIDTH = max(map(len, Level))
     "--url", envvar="OTTERWIKI_URL", help="URL of the running wiki, to check whether it answers. [env: OTTERWIKI_URL]"
 )
 def doctor_command(place: IndexPlace, url: str | None, *, as_json: bool) -> None:
-    """Check everything that search needs; report what is wrong and what to do. Changes nothing.
+    """Check everything that search needs, and say how to fix what is wrong. Changes nothing.
 
-    Run it as the user that the wiki runs as, with the wiki's environment. The exit status is 1 if there is a problem.
+    Run it as the wiki's user, in the wiki's environment. The exit status is 1 if there is a problem.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may have characters that the terminal cannot show

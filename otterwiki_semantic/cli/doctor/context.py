@@ -85,28 +85,20 @@ def make_context(
 
 
 def _wrong(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return all invalid settings with the reasons: first those invalid alone, then invalid combinations."""
-    names = sorted(name for name in {*wiki_config, *environment} if name.startswith(PREFIX))
+    """Return all invalid settings with the reasons, ignoring the paths: leave out the one that an error names first, repeat."""
     wrong: dict[str, str] = {}
-    for name in names:
-        reason = _reason(_without({*names} - {name}, wiki_config), _without({*names} - {name}, environment))
-        if reason is not None:
-            wrong[name] = reason.partition("; the settings are:")[0]
-    valid = [name for name in names if name not in wrong]
-    while valid and (reason := _reason(_without(wrong, wiki_config), _without(wrong, environment))) is not None:
-        named_first = min(valid, key=f"{reason}{''.join(valid)}".index)
+    valid = {name for name in (*wiki_config, *environment) if name.startswith(PREFIX)}
+    while valid:
+        try:
+            read_settings(_without(wrong, wiki_config), _without(wrong, environment), _ANY_PATH, _ANY_PATH)
+            break
+        except ConfigError as error:
+            reason = str(error).partition("; the settings are:")[0]
+        found = [name for name in re.findall(r"\w+", reason) if name in valid]
+        named_first = found[0] if found else min(valid)
         valid.remove(named_first)
         wrong[named_first] = reason
-    return wrong
-
-
-def _reason(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """Return why settings are invalid, ignoring the paths; None if they are valid."""
-    try:
-        read_settings(wiki_config, environment, _ANY_PATH, _ANY_PATH)
-    except ConfigError as error:
-        return str(error)
-    return None
+    return dict(sorted(wrong.items()))
 
 
 def _without(names: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:

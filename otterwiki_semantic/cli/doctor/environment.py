@@ -102,7 +102,10 @@ def check_packages(_: DoctorContext) -> Iterator[Finding]:
         if requirement.name == _WIKI and installed_version(_WIKI) and (unmet_wiki := _unmet(NAME, requirement)) is not None:
             yield unmet_wiki
     for extra, purpose in _EXTRAS.items():
-        yield _optional(extra, purpose)
+        if any(_unmet(NAME, requirement) for requirement in requirements(NAME, extra)):
+            yield note(f"extra {extra}", f"not installed: {purpose}", f"to install it: {pip_install(extra)}")
+        else:
+            yield ok(f"extra {extra}", f"installed: {purpose}")
 
 
 def installed_version(name: str) -> str | None:
@@ -123,12 +126,6 @@ def _unmet(who: str, requirement: Requirement) -> Finding | None:
     return problem("packages", detail, f'pip install "{wanted}"')
 
 
-def _optional(extra: str, purpose: str) -> Finding:
-    if any(_unmet(NAME, requirement) for requirement in requirements(NAME, extra)):
-        return note(f"extra {extra}", f"not installed: {purpose}", f"to install it: {pip_install(extra)}")
-    return ok(f"extra {extra}", f"installed: {purpose}")
-
-
 def check_settings(context: DoctorContext) -> Iterator[Finding]:
     """Check the wiki's settings.cfg and each setting; list those that are set."""
     yield from _file(context)
@@ -136,7 +133,11 @@ def check_settings(context: DoctorContext) -> Iterator[Finding]:
     if context.settings is None:
         reason = context.settings_error or "they cannot be read"
         yield problem("settings", reason, _NO_REPOSITORY_HINT if reason.startswith("no repository") else _HINT)
-    yield _set(context)
+    names = [name for name in ("REPOSITORY", *SETTING_NAMES) if context.given(name)]
+    shown = (
+        f"{_value(context, name)} ({'environment' if context.environment.get(name) else 'settings.cfg'})" for name in names
+    )
+    yield ok("settings", f"set: {', '.join(shown)}" if names else "none is set")
     for notice in legacy_settings(context.wiki_config, context.environment).notices:
         yield note("old setting", notice, "remove the variable, or set what it names")
 
@@ -153,16 +154,6 @@ def _file(context: DoctorContext) -> Iterator[Finding]:
         yield note("settings.cfg", f"{_FILE} is {name}, which depends on the current directory", "set it to the absolute path")
     else:
         yield ok("settings.cfg", name)
-
-
-def _set(context: DoctorContext) -> Finding:
-    names = [name for name in ("REPOSITORY", *SETTING_NAMES) if context.given(name)]
-    shown = ", ".join(f"{_value(context, name)} ({_source(context, name)})" for name in names)
-    return ok("settings", f"set: {shown}" if names else "none is set")
-
-
-def _source(context: DoctorContext, name: str) -> str:
-    return "environment" if context.environment.get(name) else "settings.cfg"
 
 
 def _value(context: DoctorContext, name: str) -> str:

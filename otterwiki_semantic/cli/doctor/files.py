@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
@@ -78,18 +79,22 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
     if idle:
         detail = f"no page's file matches {', '.join(idle)} of {EXCLUDE}"
         yield note("repository", detail, "files have their case and end in .md: notes.md, Notes/*.md, **/notes.md, notes/**")
-    hidden = [path for path in pages if not PageUrls(retains_case=_retains_case(context)).shows(path)]
+    retains_case = False
+    with suppress(ValueError):
+        retains_case = read_flag(context.given("RETAIN_PAGE_NAME_CASE"))
+    hidden = [path for path in pages if not PageUrls(retains_case=retains_case).shows(path)]
     if hidden and repository.notation is Notation.WIKI:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
-    yield from _synonyms(context, {*pages, *excluded})
-    yield from _languages(context, repository, sorted(pages.values()))
+    if settings.synonyms is not None and settings.synonyms not in {*pages, *excluded}:
+        hint = "create it, or correct SEMANTIC_SYNONYMS; upper and lower case are those of its file"
+        yield problem("synonyms", f"the repository has no page {settings.synonyms!r}", hint)
+    if settings.model == BUNDLED and pages:
+        yield from _languages(repository, sorted(pages.values()))
 
 
-def _languages(context: DoctorContext, repository: Repository, blobs: Sequence[str]) -> Iterator[Finding]:
+def _languages(repository: Repository, blobs: Sequence[str]) -> Iterator[Finding]:
     """Check the languages of a sample of pages: the bundled model reads English only."""
-    if context.settings is None or context.settings.model != BUNDLED or not blobs:
-        return
     from otterwiki_semantic.content.analysis import detect_language
 
     sample = blobs[:: -(-len(blobs) // _SAMPLED_PAGES)]
@@ -103,22 +108,7 @@ def _languages(context: DoctorContext, repository: Repository, blobs: Sequence[s
         yield note("languages", detail, f"set SEMANTIC_MODEL=multilingual (see docs/models.md) and SEMANTIC_LANGUAGES={codes}")
 
 
-def _synonyms(context: DoctorContext, pages: Container[str]) -> Iterator[Finding]:
-    page = context.settings.synonyms if context.settings else None
-    if page is not None and page not in pages:
-        hint = "create it, or correct SEMANTIC_SYNONYMS; upper and lower case are those of its file"
-        yield problem("synonyms", f"the repository has no page {page!r}", hint)
-
-
-def _retains_case(context: DoctorContext) -> bool:
-    try:
-        return read_flag(context.given("RETAIN_PAGE_NAME_CASE"))
-    except ValueError:
-        return False
-
-
 def _hint(place: Path, reason: str) -> str:
-    """Return what to do if git fails: usually the repository belongs to another user."""
     owner = place.stat().st_uid
     if "dubious ownership" in reason or owner != os.geteuid():
         return (
@@ -140,8 +130,15 @@ def check_data_directory(context: DoctorContext) -> Iterator[Finding]:
     except OSError as error:
         yield problem("data directory", str(error), _ELSEWHERE)
         return
-    yield from _file_system(place)
-    yield from _socket(place)
+    kind = file_system(existing(place).resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else ""
+    if kind.startswith(_NETWORK):
+        detail = f"{place} is on a network file system ({kind}): its locks must work, and only one host may use it"
+        yield note("file system", detail, "set SEMANTIC_DATA_DIR to a directory on a local disk")
+    socket = socket_location(place)
+    if socket.parent != place:
+        detail = f"the path of the data directory is too long for a socket ({len(os.fsencode(place))} bytes), which is {socket}"
+        hint = "all processes of the wiki need the same temporary directory (TMPDIR); otherwise set a shorter SEMANTIC_DATA_DIR"
+        yield note("socket", detail, hint)
 
 
 def existing(place: Path) -> Path:
@@ -174,7 +171,6 @@ def _there(place: Path) -> Finding:
 
 
 def _open_to_others(place: Path, mode: int) -> Finding:
-    """Return the consequences of a directory that other users can access, and whether the index will be able to restrict it."""
     detail = f"{place} is open to other users (mode {mode:o}), and contains the wiki's text"
     with tempfile.TemporaryFile(dir=place) as scratch:
         has_permissions = not os.fstat(scratch.fileno()).st_mode & 0o077
@@ -223,27 +219,19 @@ def file_system(place: Path, mounts: str) -> str:
     return kind
 
 
-def _file_system(place: Path) -> Iterator[Finding]:
-    kind = file_system(existing(place).resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else ""
-    if kind.startswith(_NETWORK):
-        detail = f"{place} is on a network file system ({kind}): its locks must work, and only one host may use it"
-        yield note("file system", detail, "set SEMANTIC_DATA_DIR to a directory on a local disk")
-
-
-def _socket(place: Path) -> Iterator[Finding]:
-    socket = socket_location(place)
-    if socket.parent == place:
-        return
-    detail = f"the path of the data directory is too long for a socket ({len(os.fsencode(place))} bytes), which is {socket}"
-    hint = "all processes of the wiki need the same temporary directory (TMPDIR); otherwise set a shorter SEMANTIC_DATA_DIR"
-    yield note("socket", detail, hint)
-
-
 def check_resources(context: DoctorContext) -> Iterator[Finding]:
     """Check the disk of the data directory, and memory."""
     if context.settings is not None:
         yield _disk(context.settings)
-    yield from _memory()
+    paths = (_MEMORY, _CGROUP / "memory.max", _CGROUP / "memory.current")
+    free = available_memory(*(path.read_text(errors="replace") if path.exists() else "" for path in paths))
+    if free is None:
+        return
+    detail = f"{free / 1e6:.0f} MB are available; the index daemon needs about 250 MB for 250,000 words"
+    if free < _DAEMON_BYTES:
+        yield note("memory", detail, "unless it is running already, give the machine or the container more memory")
+    else:
+        yield ok("memory", detail)
 
 
 def _disk(settings: Settings) -> Finding:
@@ -262,7 +250,6 @@ def _needed(settings: Settings) -> float | None:
     serving = serving_directory(settings.data_dir)
     if serving is not None:
         return directory_size(serving)
-    from otterwiki_semantic.content import Repository
     from otterwiki_semantic.embedding import open_embedder
     from otterwiki_semantic.indexing import estimate
 
@@ -283,15 +270,3 @@ def available_memory(meminfo: str, limit: str, used: str) -> int | None:
     if limit.strip().isdigit() and used.strip().isdigit():  # "max" means no limit
         found.append(max(0, int(limit) - int(used)))
     return min(found, default=None)
-
-
-def _memory() -> Iterator[Finding]:
-    paths = (_MEMORY, _CGROUP / "memory.max", _CGROUP / "memory.current")
-    free = available_memory(*(path.read_text(errors="replace") if path.exists() else "" for path in paths))
-    if free is None:
-        return
-    detail = f"{free / 1e6:.0f} MB are available; the index daemon needs about 250 MB for 250,000 words"
-    if free < _DAEMON_BYTES:
-        yield note("memory", detail, "unless it is running already, give the machine or the container more memory")
-    else:
-        yield ok("memory", detail)

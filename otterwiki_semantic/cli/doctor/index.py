@@ -7,22 +7,15 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.errors import (
-    CatalogCorruptError,
-    IndexUnavailableError,
-    ModelError,
-    RepositoryError,
-    SemanticError,
-)
+from otterwiki_semantic.core.errors import IndexUnavailableError, ModelError, RepositoryError, SemanticError
 from otterwiki_semantic.core.files import try_lock
 from otterwiki_semantic.core.hints import problem as status_problem
 from otterwiki_semantic.core.humanize import count
-from otterwiki_semantic.core.records import ChromaFill, ChromaState, IndexStatus, RebuildState
+from otterwiki_semantic.core.records import ChromaFill, ChromaState, Freshness, IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, settings_fingerprint
 
@@ -75,17 +68,8 @@ def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iter
 
 def status_findings(status: IndexStatus) -> Iterator[Finding]:
     """Report the status of a running index."""
-    index = status.index
     detail = f"{status.contents}, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
-    if index.commit == index.head and not index.pending_pages:
-        yield ok("index", f"{detail}; it equals HEAD ({(index.head or 'no commit')[:12]})")
-    else:
-        behind = f"it equals {(index.commit or 'no commit')[:12]}, HEAD is {(index.head or 'none')[:12]}"
-        yield note(
-            "index",
-            f"{detail}; {behind}, {count(index.pending_pages, 'page')} pending",
-            "no action needed, unless a problem follows",
-        )
+    yield _compared(detail, status.index, "no action needed, unless a problem follows")
     if status.chroma is not None and status.chroma.state is not ChromaState.RESTING:
         yield _collection(status.chroma)
     if status.unread:
@@ -109,43 +93,54 @@ def _collection(fill: ChromaFill) -> Finding:
     return note("collection", f"{detail}; {lacks}", "no action needed: it is filled after each change; searches do without")
 
 
+def _compared(detail: str, index: Freshness, hint: str) -> Finding:
+    if index.commit == index.head and not index.pending_pages:
+        return ok("index", f"{detail}; it equals HEAD ({(index.head or 'no commit')[:12]})")
+    behind = f"it equals {(index.commit or 'no commit')[:12]}, HEAD is {(index.head or 'none')[:12]}"
+    pending = f", {count(index.pending_pages, 'page')} pending" if index.pending_pages else ""
+    return note("index", f"{detail}; {behind}{pending}", hint)
+
+
 def _offline(settings: Settings) -> Iterator[Finding]:
     yield note(_DAEMON, "not running", "it starts with the wiki, or with: otterwiki-semantic index")
+    place = serving_directory(settings.data_dir)
+    if place is None:
+        yield note("index", f"none in {settings.data_dir} yet", "start the wiki, or: otterwiki-semantic index")
+        return
     try:
-        found = read_offline_index(settings.data_dir)
-    except CatalogCorruptError as error:
-        yield problem("index", str(error), _REPAIRS)
-    except SemanticError as error:
+        with _locked(settings.data_dir):
+            yield from _files(settings, place)
+    except sqlite3.Error as error:
+        yield problem("index", f"the catalog {place / _CATALOG} cannot be read: {error}", _REPAIRS)
+    except IndexUnavailableError as error:
         yield note("index", str(error))
-    else:
-        if found is None:
-            yield note("index", f"none in {settings.data_dir} yet", "start the wiki, or: otterwiki-semantic index")
-        else:
-            yield from _files(settings, found)
 
 
-def _files(settings: Settings, found: OfflineIndex) -> Iterator[Finding]:
-    pages = f"{found.pages} pages" + (f" ({found.excluded} excluded by their front matter)" if found.excluded else "")
-    detail = f"{pages}, {found.chunks} passages, generation {found.name}"
-    detail += "; its file is intact" if found.is_checked else "; its file is too large to be checked here"
-    yield _compared(settings, found.commit, detail)
-    if found.unfinished:
-        yield note("index", f"{found.unfinished} pages have passages without a vector", "no action needed: they are retried")
-    wanted = _wanted(settings)
-    if wanted is not None and found.fingerprint != wanted:
+def _files(settings: Settings, place: Path) -> Iterator[Finding]:
+    """Read the index. Errors: `sqlite3.Error`, `IndexUnavailableError`."""
+    log = place / f"{_CATALOG}-wal"
+    if log.exists() and log.stat().st_size:
+        raise IndexUnavailableError("the last index daemon was killed; the next one recovers what it left")
+    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # otherwise SQLite would create files next to it
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        facts = dict(connection.execute("SELECT name, value FROM meta"))
+        knows_excluded = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'excluded_pages'").fetchone()
+        tables = ("pages", "chunks", *(["excluded_pages"] if knows_excluded else ()))
+        pages, chunks, *excluded = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
+        is_checked = _check(connection)
+    detail = f"{pages} pages" + (f" ({sum(excluded)} excluded by their front matter)" if sum(excluded) else "")
+    detail += f", {chunks} passages, generation {place.name}"
+    detail += "; its file is intact" if is_checked else "; its file is too large to be checked here"
+    try:
+        index = Freshness(None if "changing" in facts else facts.get("commit"), Repository(settings.repository).head(), 0)
+        yield _compared(detail, index, "no action needed: the next start updates it")
+    except RepositoryError:  # reported by its own check
+        yield note("index", f"{detail}; HEAD is unknown")
+    if unfinished := int(facts.get("unfinished") or 0):
+        yield note("index", f"{unfinished} pages have passages without a vector", "no action needed: they are retried")
+    if _wanted(settings) not in {None, facts.get("fingerprint")}:
         hint = "no action needed: the next start builds a new one, and this one serves until then"
         yield note("index", "it was built with another model, other chunks or by another version", hint)
-
-
-def _compared(settings: Settings, commit: str | None, detail: str) -> Finding:
-    try:
-        head = Repository(settings.repository).head()
-    except RepositoryError:  # reported by its own check
-        return note("index", f"{detail}; HEAD is unknown")
-    if commit == head:
-        return ok("index", f"{detail}; it equals HEAD ({(head or 'no commit')[:12]})")
-    behind = f"it equals {(commit or 'no commit')[:12]}, HEAD is {(head or 'none')[:12]}"
-    return note("index", f"{detail}; {behind}", "no action needed: the next start updates it")
 
 
 def _wanted(settings: Settings) -> str | None:
@@ -180,24 +175,6 @@ def _log(data_dir: Path, *, is_running: bool) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineIndex:
-    """The serving generation."""
-
-    name: str
-    commit: str | None
-    """The commit of the index; None if it equals none."""
-    fingerprint: str | None
-    pages: int
-    excluded: int
-    """Pages that their front matter excludes."""
-    chunks: int
-    unfinished: int
-    """Pages with passages that lack a vector."""
-    is_checked: bool
-    """Whether the whole file was checked; a large one takes too long."""
-
-
 def serving_directory(data_dir: Path) -> Path | None:
     """Return the directory of the serving generation; None if none can be read."""
     try:
@@ -206,25 +183,6 @@ def serving_directory(data_dir: Path) -> Path | None:
         return place if name and (place / _CATALOG).is_file() else None
     except (OSError, ValueError):
         return None
-
-
-def read_offline_index(data_dir: Path) -> OfflineIndex | None:
-    """Read the index; None if there is none.
-
-    Raises `CatalogCorruptError`, and `IndexUnavailableError` if it cannot be read now, because a daemon uses it, or one was
-    killed and left a write-ahead log, which the next daemon applies.
-    """
-    place = serving_directory(data_dir)
-    if place is None:
-        return None
-    with _locked(data_dir):
-        log = place / f"{_CATALOG}-wal"
-        if log.exists() and log.stat().st_size:
-            raise IndexUnavailableError("the last index daemon was killed; the next one recovers what it left")
-        try:
-            return _read(place)
-        except sqlite3.Error as error:
-            raise CatalogCorruptError(f"the catalog {place / _CATALOG} cannot be read: {error}") from error
 
 
 @contextmanager
@@ -243,21 +201,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
         yield
 
 
-def _read(place: Path) -> OfflineIndex:
-    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # otherwise SQLite would create files next to it
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        facts = dict(connection.execute("SELECT name, value FROM meta"))
-        knows_excluded = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'excluded_pages'").fetchone()
-        tables = ("pages", "chunks", *(["excluded_pages"] if knows_excluded else ()))
-        pages, chunks, *excluded = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
-        is_checked = _check(connection)
-    commit = None if "changing" in facts else facts.get("commit")
-    unfinished = int(facts.get("unfinished") or 0)
-    return OfflineIndex(place.name, commit, facts.get("fingerprint"), pages, sum(excluded), chunks, unfinished, is_checked)
-
-
 def _check(connection: sqlite3.Connection) -> bool:
-    """Check the file; return False if that takes too long."""
     deadline = time.monotonic() + _CHECK_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:

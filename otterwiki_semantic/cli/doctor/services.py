@@ -69,7 +69,10 @@ def _model(settings: Settings) -> Finding:
         asks_server = open_embedder(settings).asks_server
         return ok("model", call_with_timeout(_SECONDS, lambda: _embed(settings)))
     except SemanticError as error:
-        return problem("model", f"{settings.model}: {error}", _hint(settings, error))
+        hint = "correct this, or the SEMANTIC_MODEL settings; until then searches use keywords only"
+        if settings.model == BUNDLED and isinstance(error, ModelError):
+            hint = f"install the package again: {pip_install(reinstall=True)}"
+        return problem("model", f"{settings.model}: {error}", hint)
     except TimeoutError:
         if not asks_server:
             detail = f"{settings.model} was not loaded after {_SECONDS:.0f} s"
@@ -79,7 +82,6 @@ def _model(settings: Settings) -> Finding:
 
 
 def _answers(settings: Settings) -> Finding:
-    """Query the server about the model that writes answers; no text is sent."""
     from otterwiki_semantic.search.answering import open_chat_model
 
     model = open_chat_model(settings)
@@ -97,10 +99,7 @@ def _answers(settings: Settings) -> Finding:
 
 
 def _embed(settings: Settings) -> str:
-    """Embed a sentence with the model, and describe it; files are written to a scratch directory.
-
-    A server is asked about its model only if the index does not know it yet.
-    """
+    """Embed a sentence, and describe the model; a server is asked about it only if the index does not know it yet."""
     from otterwiki_semantic.embedding import open_embedder
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -114,17 +113,9 @@ def _embed(settings: Settings) -> str:
         length = embedder.embed_queries([_QUESTION]).shape[1]
         seconds = time.perf_counter() - start
     detail = f"{embedder.name}: vectors of {length} numbers, a window of {embedder.window} tokens"
-    first = (
-        "" if is_known or not embedder.asks_server else "; its server was also asked about the model, as before a first build"
-    )
-    device = f" on {embedder.device}" if embedder.device else ""
-    return f"{detail}; embedded a sentence in {seconds * 1000:.0f} ms{device}{first}"
-
-
-def _hint(settings: Settings, error: SemanticError) -> str:
-    if settings.model == BUNDLED and isinstance(error, ModelError):
-        return f"install the package again: {pip_install(reinstall=True)}"
-    return "correct this, or the SEMANTIC_MODEL settings; until then searches use keywords only"
+    detail += f"; embedded a sentence in {seconds * 1000:.0f} ms" + (f" on {embedder.device}" if embedder.device else "")
+    is_new = embedder.asks_server and not is_known
+    return detail + ("; its server was also asked about the model, as before a first build" if is_new else "")
 
 
 def check_vector_store(context: DoctorContext) -> Iterator[Finding]:
@@ -199,28 +190,23 @@ def _wiki_answered(url: str, response: JsonResponse) -> Iterator[Finding]:
     body = response.body if isinstance(response.body, dict) else {}
     location = response.headers.get("location")
     if response.status == 200 and "indexed_commit" in body:
-        yield _version(url, body)
+        theirs = body.get("version")
+        if theirs == __version__:
+            answers = f"{url} answers: version {theirs}, {body.get('pages')} pages, index daemon {body.get('owner_pid')}"
+            yield ok("wiki", answers)
+        else:
+            detail = f"{url} runs version {theirs}, and this is {__version__}"
+            yield problem("wiki", detail, "restart the wiki, or run its own command")
     elif "error" in body:
         yield from _refused(url, response.status, body)
     elif location:
         yield problem("wiki", f"{url} leads to {location}", "give the address that it leads to")
     elif response.status == 404:
-        hint = (
-            "see in the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
-        )
+        hint = "see the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
         yield problem("wiki", f"{url} answers, without the plugin (404)", hint)
     else:
         detail = f"{url} answers with status {response.status}, not as a wiki would"
         yield problem("wiki", detail, "make sure that the address is right")
-
-
-def _version(url: str, body: dict[str, Any]) -> Finding:
-    theirs = body.get("version")
-    if theirs != __version__:
-        return problem(
-            "wiki", f"{url} runs version {theirs}, and this is {__version__}", "restart the wiki, or run its own command"
-        )
-    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index daemon {body.get('owner_pid')}")
 
 
 def _refused(url: str, status: int, body: dict[str, Any]) -> Iterator[Finding]:

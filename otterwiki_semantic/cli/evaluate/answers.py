@@ -61,8 +61,11 @@ def measure_answers(index: IndexService, questions: Sequence[JudgedQuery]) -> An
     seconds: list[tuple[float, float]] = []
     with progress_bar("asking", questions) as bar:
         for judged in bar:
-            answer, until_sources, until_end = _asked(index, judged.query)
-            seconds.append((until_sources, until_end))
+            start = time.perf_counter()
+            started = index.ask(AskRequest(judged.query))
+            until_sources = time.perf_counter() - start
+            answer = whole_answer(index, started)
+            seconds.append((until_sources, time.perf_counter() - start))
             rows.append(_row(answer, judged, is_shown=_shows_answer(index, judged)))
     answerable = [row for row, judged in zip(rows, questions, strict=True) if judged.relevant]
     others = [row for row, judged in zip(rows, questions, strict=True) if not judged.relevant]
@@ -87,14 +90,6 @@ def answers_table(run: AnswerRun) -> str:
     times = f"sources after {run['sources_ms']['p50']:.0f} ms (p95 {run['sources_ms']['p95']:.0f})"
     lines.append(f"{run['words']:5.0f}  words, median")
     return "\n".join([*lines, f"{times}, the whole answer after {run['latency_ms']['p50']:.0f} ms"])
-
-
-def _asked(index: IndexService, question: str) -> tuple[GroundedAnswer, float, float]:
-    """Return the answer to a question, and the seconds until its sources and until its end."""
-    start = time.perf_counter()
-    started = index.ask(AskRequest(question))
-    until_sources = time.perf_counter() - start
-    return whole_answer(index, started), until_sources, time.perf_counter() - start
 
 
 def _shows_answer(index: IndexService, judged: JudgedQuery) -> bool:

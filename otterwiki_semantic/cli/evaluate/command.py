@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,19 +22,13 @@ from otterwiki_semantic.cli.common import (
     equals_head,
     follow,
     index_options,
+    is_at_head,
+    running,
     wait_for_reranker,
 )
 from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_unanswerable
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
-from otterwiki_semantic.cli.evaluate.runs import (
-    QUESTIONS,
-    comparison,
-    failures,
-    measure,
-    plotter,
-    read_run,
-    table,
-)
+from otterwiki_semantic.cli.evaluate.runs import QUESTIONS, comparison, failures, measure, plotter, read_run, table
 from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import as_wiki_text, page_indexing
@@ -46,12 +39,24 @@ from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, Run, read_query_file
 
 _RANKED = 20
-_POLL_SECONDS = 0.1
 _MINIMA = (*GAINS, *(f"{QUESTIONS}{metric}" for metric in QUESTION_METRICS if metric not in QUESTION_LOSSES))
 """Metrics that --fail-under accepts."""
 _Index = tuple[str | None, str | None]
 """The model and the chunk profile of a temporary index; None for the configured ones."""
 _file = click.Path(dir_okay=False, path_type=Path)
+
+
+class _Output(click.Path):
+    """A file to write: fails before the work instead of after it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+            self.fail(f"{path} cannot be written", param, ctx)
+        return path
+
+
+_output = _Output(dir_okay=False)
 
 
 class _Checked(click.ParamType[Any]):
@@ -94,23 +99,19 @@ class _EvalGroup(click.Group):
 
 @click.group("eval", cls=_EvalGroup)
 def evaluate() -> None:
-    """Evaluate the ranking with judged queries: eval QUERIES.json; answers: eval answers; or draft such queries: eval make."""
+    """Measure how well searches rank the relevant pages (eval QUERIES), or evaluate answers, or draft judged queries."""
 
 
 @evaluate.command("run")
 @index_options
 @click.option(
-    "--mode",
-    "modes",
-    multiple=True,
-    type=click.Choice([mode.value for mode in Mode]),
-    help="Search mode; repeat to compare modes.",
+    "--mode", "modes", multiple=True, type=click.Choice([*map(str, Mode)]), help="Search mode; repeat to compare modes."
 )
 @click.option(
     "--fusion",
     "fusions",
     multiple=True,
-    type=click.Choice([fusion.value for fusion in Fusion]),
+    type=click.Choice([*map(str, Fusion)]),
     help="How hybrid rankings are fused; repeat to compare both. [default: sum]",
 )
 @click.option("--rerank", is_flag=True, help="Rerank the best passages of each query.")
@@ -136,8 +137,8 @@ def evaluate() -> None:
     type=_MINIMUM,
     help="Fail if the mean of a metric is lower, such as ndcg=0.85 or questions.r5=0.8.",
 )
-@click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
-@click.option("--plot", type=_file, help="Plot the metrics to a .png or .svg file.")
+@click.option("--output", type=_output, help="Write the run to a file, to compare others with it.")
+@click.option("--plot", type=_output, help="Plot the metrics to a .png or .svg file.")
 @click.argument("queries", type=_file, required=False)
 def run_command(
     place: IndexPlace,
@@ -154,17 +155,17 @@ def run_command(
     rerank: bool,
     as_json: bool,
 ) -> None:
-    """Search for the judged queries in the file QUERIES and show how well the relevant pages are ranked.
+    """Search for each judged query in the file QUERIES and show how well the relevant pages are ranked.
 
     QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. Questions as readers type them
     also have a "kind" (question, keywords, situation or unanswerable), and may have the "page", "section" and "answer" that
     results are compared with.
 
     --chunks and --model build a temporary index for each profile and model; all models are compared with the first one. A
-    model other than the configured one has its address and key if it is of the same provider, else its provider's own.
+    model of the configured provider uses the configured address and key; other models use their provider's defaults.
 
-    With --model and without QUERIES, the queries of the search log that found nothing relevant are asked; --data-dir says
-    whose.
+    With --model and without QUERIES, the logged queries that found nothing relevant are searched for; --data-dir selects
+    the log.
     """
     if queries is None and not models:
         raise click.UsageError("Missing argument 'QUERIES'.")
@@ -178,8 +179,6 @@ def run_command(
     names = {(each, label): _run_name(each, label, len(rankings)) for each in indexes for label in rankings}
     earlier = {name: read_run(compare, name) for name in names.values()} if compare else {}
     draw = plotter(plot) if plot else None
-    for path in filter(None, (output, plot)):
-        _check_writable(path)
     runs: list[Run] = []
     for each in indexes:
         with _index_to_evaluate(place, *each) as (index, facts):
@@ -201,7 +200,6 @@ def _first_models_runs(runs: Sequence[Run], names: Mapping[tuple[_Index, str], s
 
 
 def _logged_queries(place: IndexPlace) -> list[JudgedQuery]:
-    """Return the queries of the search log without a relevant result, without judgements."""
     with place.open() as index:
         insight = index.insight()
     if not insight.keeps_searches:
@@ -222,7 +220,10 @@ def _measure_rankings(
 
 
 def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None, *, as_json: bool) -> None:
-    _warn_of_degraded(runs)
+    for run in runs:  # degraded answers are not comparable
+        if reasons := [row["degraded"] for row in run["queries"] if "degraded" in row]:
+            count = f"{len(reasons)} of {len(run['queries'])}"
+            click.echo(f"{run['name']}: {count} answers are degraded: {reasons[0]}", err=True)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
     for run in runs:
@@ -234,29 +235,19 @@ def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None
 
 @evaluate.command("answers")
 @index_options
-@click.option("--unanswerable", type=_file, help="Questions that the wiki does not answer, one on each line.")
-@click.option("--output", type=_file, help="Write the run to a file.")
+@click.option("--unanswerable", type=_file, help="File of questions that the wiki does not answer, one per line.")
+@click.option("--output", type=_output, help="Write the run to a file.")
 @click.argument("queries", type=_file)
-def answers_command(
-    place: IndexPlace,
-    unanswerable: Path | None,
-    output: Path | None,
-    queries: Path,
-    *,
-    as_json: bool,
-) -> None:
-    """Ask for answers to the judged queries in QUERIES, and show how many rest on the relevant pages.
+def answers_command(place: IndexPlace, unanswerable: Path | None, output: Path | None, queries: Path, *, as_json: bool) -> None:
+    """Ask each question in the file QUERIES, and show how many answers are based on the relevant pages.
 
-    Its unanswerable questions are to be refused, as those of --unanswerable.
-
-    SEMANTIC_ANSWERS names what writes the answers.
+    Unanswerable questions, in QUERIES or in the --unanswerable file, should get no answer. Set SEMANTIC_ANSWERS to choose what
+    writes the answers.
     """
     questions = [*(read_unanswerable(unanswerable) if unanswerable else ()), *read_query_file(queries)]
     questions.sort(key=lambda each: not each.relevant)
-    if output:
-        _check_writable(output)
     with place.open() as index:
-        _wait_until_ready(index)
+        follow(index, "indexing", is_at_head, running)
         run = measure_answers(index, questions)
     written = json.dumps(run, ensure_ascii=False, indent=1)
     click.echo(written if as_json else answers_table(run))
@@ -267,16 +258,14 @@ def answers_command(
 @evaluate.command("make")
 @click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages. [default: the wiki's REPOSITORY]")
 @click.option("--folder", type=DIRECTORY, help=FOLDER_HELP)
-@click.option("--output", type=_file, help="File to write; it must not exist yet.  [default: standard output]")
+@click.option("--output", type=_output, help="File to write; it must not exist yet.  [default: standard output]")
 def make_command(repository: Path | None, folder: Path | None, output: Path | None) -> None:
-    """Draft judged queries from the link texts of the wiki; review them before use.
+    """Draft judged queries from the wiki's links. Review them before use.
 
-    The text of a link is the query, its target the relevant page; the page with the link is excluded from the ranking.
+    Each link text becomes a query, and its target the relevant page. The page with the link is excluded from the ranking.
     """
-    if output:
-        _check_writable(output)
-        if output.exists():
-            raise click.UsageError(f"{output} exists already; remove it or name another file")
+    if output and output.exists():
+        raise click.UsageError(f"{output} exists already; remove it or name another file")
     git = IndexPlace.of(repository, folder, None).git()
     head = git.head()
     files = git.pages(head) if head else {}
@@ -294,25 +283,11 @@ def make_command(repository: Path | None, folder: Path | None, output: Path | No
     click.echo(f"{len(drafts)} queries from the links of {len(files)} pages", err=True)
 
 
-def _check_writable(path: Path) -> None:
-    """Fail before the work instead of after it if a file cannot be written."""
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise click.UsageError(f"{path} cannot be written")
-
-
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error}") from error
-
-
-def _warn_of_degraded(runs: Sequence[Run]) -> None:
-    """Warn of degraded answers, whose run is not comparable."""
-    for run in runs:
-        if reasons := [row["degraded"] for row in run["queries"] if "degraded" in row]:
-            count = f"{len(reasons)} of {len(run['queries'])}"
-            click.echo(f"{run['name']}: {count} answers are degraded: {reasons[0]}", err=True)
 
 
 def _rankings(modes: Sequence[str], fusions: Sequence[str]) -> dict[str, tuple[Mode, Fusion]]:
@@ -337,10 +312,9 @@ def _run_name(index: _Index, ranking: str, rankings: int) -> str:
 def _index_to_evaluate(
     place: IndexPlace, model: str | None, chunks: str | None
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
-    """Yield the configured index, or a scratch index with a model and chunk profile, and the facts for the run."""
     if model is None and chunks is None:
         with place.open() as opened:
-            _wait_until_ready(opened)
+            follow(opened, "indexing", is_at_head, running)
             yield opened, {}
         return
     from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports the index's dependencies
@@ -353,10 +327,3 @@ def _index_to_evaluate(
         for problem in index.status().problems:
             click.echo(f"problem with {name}: {problem.message}", err=True)
         yield index, {"index": facts}
-
-
-def _wait_until_ready(index: IndexService) -> None:
-    while (status := index.status()).index.commit != status.index.head or status.generation is None:
-        if status.last_error:
-            raise click.ClickException(status.last_error)
-        time.sleep(_POLL_SECONDS)

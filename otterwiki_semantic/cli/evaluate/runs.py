@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, defstruct
 
 from otterwiki_semantic.cli.common import progress_bar
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
@@ -46,6 +48,32 @@ _QUESTION_LABELS = {
     "wrongly_silent": "silent: answerable",
 }
 
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_NAMES = {metric.replace("@", "_at_"): metric for metric in SHOWN}
+_PATHS = [("relevant", list[str]), ("exclude", list[str])]
+_Row = defstruct("Row", [("query", str), *_PATHS, *((name, _Share) for name in _NAMES)], rename=_NAMES)
+_Asked = defstruct("Asked", [("query", str), ("pages", list[str]), ("ms", float), ("relevant", bool)])
+_Question = defstruct(
+    "Question", [*((name, str | None) for name in JUDGEMENTS), *((metric, _Share | None) for metric in QUESTION_METRICS)]
+)
+
+
+class _Questions(Struct):
+    rows: list[_Question]  # type: ignore[valid-type]
+
+
+class _Run(Struct):
+    name: str
+    queries: list[_Row]  # type: ignore[valid-type]
+    asked: list[_Asked] = []  # type: ignore[valid-type]
+    questions: _Questions | UnsetType = UNSET
+
+
+class _File(Struct):
+    """What `--output` writes, as far as `--compare` reads it."""
+
+    runs: list[_Run]
+
 
 def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mapping[str, SearchOptions]) -> list[Run]:
     """Return the run of each ranking, with a progress bar on a terminal. Evaluation queries are not logged."""
@@ -66,20 +94,12 @@ def table(runs: Sequence[Run]) -> str:
     width = max(len(run["name"]) for run in runs)
     has_index = all("index" in run for run in runs)
     judged = len(runs[0]["queries"])
-    metrics = SHOWN if judged else ()
-    columns = (
-        *metrics,
-        *([] if judged else ["relevant"]),
-        "p50 ms",
-        "p95 ms",
-        "p99 ms",
-        *(_INDEX.values() if has_index else ()),
-    )
+    columns = [*(SHOWN if judged else ("relevant",)), "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if has_index else ())]
     title = f"{judged} questions, pages ranked" if judged else f"{len(runs[0]['asked'])} queries of the search log"
     lines = [title, f"{'':{width}} {_row(columns)}"]
     for run in runs:
-        values = [f"{run['metrics'][metric]:.3f}" for metric in metrics]
-        values += [] if judged else [f"{fmean(row['relevant'] for row in run['asked']):.3f}"]
+        means = run["metrics"] if judged else {"relevant": fmean(row["relevant"] for row in run["asked"])}
+        values = [f"{means[metric]:.3f}" for metric in (SHOWN if judged else means)]
         values += [f"{value:.1f}" for value in run["latency_ms"].values()]
         values += [str(run["index"][fact]) for fact in _INDEX] if has_index else []
         lines.append(f"{run['name']:{width}} {_row(values)}")
@@ -137,7 +157,6 @@ def _changes(labels: Mapping[str, str], before: Sequence[Run], after: Sequence[R
 
 
 def _answers_compared(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
-    """Return how far the answers to the same queries agree, and the differences in latency and in relevant answers."""
     pairs = list(zip(before, after, strict=True))
     shares = [overlap(old["pages"], new["pages"]) for old, new in pairs]
     of_all = difference([0.0] * len(shares), shares)
@@ -152,12 +171,8 @@ def _answers_compared(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
 
 def _questions_of(run: Run) -> list[tuple[Any, ...]]:
     judged = [(row["query"], set(row["relevant"]), set(row["exclude"])) for row in run["queries"]]
-    return [*judged, *(tuple(row[name] for name in JUDGEMENTS) for row in _question_rows(run))]
-
-
-def _question_rows(run: Run) -> list[Any]:
-    rows: list[Any] = run["questions"]["rows"] if "questions" in run else []
-    return rows
+    rows = run["questions"]["rows"] if "questions" in run else []
+    return [*judged, *(tuple(row[name] for name in JUDGEMENTS) for row in rows)]
 
 
 def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
@@ -181,46 +196,15 @@ def _mean(run: Run, metric: str) -> float | None:
 def read_run(path: Path, name: str) -> Run:
     """Read the run of this name, or the only one, from a file; `ParameterError` if there is none."""
     content = read_json(path)
-    runs = content.get("runs") if isinstance(content, dict) else None
-    if not isinstance(runs, list) or not all(map(_is_run, runs)):
-        raise ParameterError(f"{path} was not written by --output")
+    try:
+        convert(content, _File)
+    except ValidationError:
+        raise ParameterError(f"{path} was not written by --output") from None
+    runs: list[Run] = content["runs"]
     fitting = [run for run in runs if run["name"] == name] or (runs if len(runs) == 1 else [])
     if not fitting:
         raise ParameterError(f"{path} has no run {name!r}; its runs: {', '.join(run['name'] for run in runs) or 'none'}")
-    return dict(fitting[0])
-
-
-def _is_run(value: object) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not isinstance(value.get("queries"), list):
-        return False
-    questions = value.get("questions", {"rows": []})
-    if not isinstance(questions, dict) or not isinstance(questions.get("rows"), list):
-        return False
-    asked = value.get("asked", [])
-    is_whole = isinstance(asked, list) and all(map(_is_asked, asked))
-    return is_whole and all(map(_is_row, value["queries"])) and all(map(_is_question, questions["rows"]))
-
-
-def _is_row(value: object) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("query"), str):
-        return False
-    paths = (value.get("relevant"), value.get("exclude"))
-    is_judged = all(isinstance(part, list) and all(isinstance(path, str) for path in part) for part in paths)
-    return is_judged and all(_is_share(value.get(metric)) for metric in SHOWN)
-
-
-def _is_asked(value: object) -> bool:
-    return isinstance(value, dict) and {"query", "pages", "ms", "relevant"} <= value.keys()
-
-
-def _is_question(value: object) -> bool:
-    if not isinstance(value, dict) or not all(isinstance(value.get(name), str | None) for name in JUDGEMENTS):
-        return False
-    return all(metric in value and (value[metric] is None or _is_share(value[metric])) for metric in QUESTION_METRICS)
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1
+    return fitting[0]
 
 
 def plotter(path: Path) -> Callable[[Sequence[Run]], None]:

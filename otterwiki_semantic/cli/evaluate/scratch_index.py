@@ -33,32 +33,20 @@ def scratch_index(
     """
     with TemporaryDirectory(prefix="otterwiki-semantic-", ignore_cleanup_errors=True) as place:
         start = time.perf_counter()
-        index = IndexEngine(_temporary(settings, chunks, Path(place)))
+        own = replace(settings, chunks=chunks, data_dir=Path(place), pages=())
+        index = IndexEngine(replace(own, chroma_url=None, eval_queries=None, search_log=False))  # leaves no trace
         try:
             index.start()
             wait(index)
             seconds = time.perf_counter() - start
             profile = profile_for(index.embedder, chunks)
-            words = mean_words(Repository.of(settings), index.embedder, profile)
+            words = _mean_words(Repository.of(settings), index.embedder, profile)
             yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
         finally:
             index.close(_CLOSE_SECONDS)
 
 
-def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
-    """Return settings that leave no trace: no ChromaDB server, no search log, no map."""
-    return replace(
-        settings,
-        chunks=chunks,
-        data_dir=place,
-        chroma_url=None,
-        eval_queries=None,
-        search_log=False,
-        pages=(),
-    )
-
-
-def mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:
+def _mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:
     """Return the mean number of words of HEAD's chunks, with overlaps, without heading paths."""
     head = repository.head()
     files = list(repository.pages(head).values()) if head else []

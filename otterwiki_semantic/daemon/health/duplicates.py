@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, ShingledText, Signatures
 from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage
-from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, finding_id, place_of
+from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, new_finding, place_of
 from otterwiki_semantic.storage import ExactIndex
 
 _BANDS = ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (6, 7))
@@ -32,7 +32,9 @@ def find_duplicates(survey: Survey) -> Findings:
     """Return a finding for each set of pages that share passages, most shared passages first."""
     index = survey.index
     groups = _groups(_confirmed(survey, sorted(_candidates(index, survey))))
-    paths = {chunk: index.paths[page] for chunk, page in _pages_of(index, groups)}
+    chunks = np.array([chunk for group in groups for chunk in group], dtype=np.int64)
+    pages_of = index.columns.pages[np.searchsorted(index.columns.ids, chunks)]
+    paths = {chunk: index.paths[page] for chunk, page in zip(chunks.tolist(), pages_of.tolist(), strict=True)}
     shared: defaultdict[tuple[str, ...], list[list[int]]] = defaultdict(list)
     for group in groups:
         shared[tuple(sorted({paths[chunk] for chunk in group}))].append(group)
@@ -41,20 +43,14 @@ def find_duplicates(survey: Survey) -> Findings:
 
 
 def _finding(survey: Survey, pages: tuple[str, ...], groups: list[list[int]]) -> Finding:
-    survey.slices.rest()
+    survey.rest()
     chunks = survey.generation.catalog.reader.chunks(min(groups)[: 4 * MAX_PAGES])
     places: dict[str, PlaceInPage] = {}
     for chunk in chunks.values():
         text = chunk.text[chunk.prefix_length + chunk.overlap_length :]
         places.setdefault(chunk.path, place_of(chunk, shorten(text, _EXCERPT, placeholder=" …")))
-    return Finding(
-        id=finding_id(FindingKind.DUPLICATE, *pages),
-        kind=FindingKind.DUPLICATE,
-        is_dismissed=False,
-        pages=tuple(places.get(page) or survey.page(page) for page in pages[:MAX_PAGES]),
-        total_pages=len(pages),
-        passages=len(groups),
-    )
+    shown = [places.get(page) or survey.page(page) for page in pages[:MAX_PAGES]]
+    return new_finding(FindingKind.DUPLICATE, *pages, pages=shown, total_pages=len(pages), passages=len(groups))
 
 
 def _candidates(index: ExactIndex, survey: Survey) -> set[Pair]:
@@ -66,7 +62,7 @@ def _candidates(index: ExactIndex, survey: Survey) -> set[Pair]:
         keys = signatures[:, first].astype(np.uint64) << np.uint64(32) | signatures[:, second]
         for run in _runs(keys):
             found.update((int(ids[one]), int(ids[other])) for one, other in _alike(run, signatures, pages))
-            survey.slices.rest()
+            survey.rest()
             if len(found) >= _MAX_PAIRS:
                 return found
     return found
@@ -82,7 +78,6 @@ def _runs(keys: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.intp]]:
 
 
 def _alike(run: npt.NDArray[np.intp], signatures: Signatures, pages: npt.NDArray[np.int32]) -> Iterator[Pair]:
-    """Yield the similar pairs of a run that are on different pages."""
     of_run = run.tolist()
     pairs: Iterable[Pair] = combinations(of_run, 2)
     if len(of_run) > _MAX_RUN:
@@ -105,7 +100,7 @@ def _confirmed(survey: Survey, pairs: Sequence[Pair]) -> Iterator[Pair]:
             if one in texts and other in texts:
                 if bodies[one] == bodies[other] or texts[one].is_near_duplicate_of(texts[other]):
                     yield one, other
-                survey.slices.rest()
+                survey.rest()
 
 
 def _groups(pairs: Iterable[Pair]) -> list[list[int]]:
@@ -125,10 +120,3 @@ def _groups(pairs: Iterable[Pair]) -> list[list[int]]:
     for chunk in sorted(parent):
         groups[root(chunk)].append(chunk)
     return list(groups.values())
-
-
-def _pages_of(index: ExactIndex, groups: Iterable[list[int]]) -> Iterator[Pair]:
-    """Yield the chunks of groups, each with its page number."""
-    chunks = np.array([chunk for group in groups for chunk in group], dtype=np.int64)
-    rows = np.searchsorted(index.columns.ids, chunks)
-    yield from zip(chunks.tolist(), index.columns.pages[rows].tolist(), strict=True)

@@ -1,14 +1,19 @@
-"""Find pages without incoming links, and links to missing pages."""
+"""Find pages without incoming links, links to missing pages, and names of pages without a link."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import groupby
 from mimetypes import guess_type
 from operator import itemgetter
+from typing import NamedTuple
 
-from otterwiki_semantic.content.pages import find_links, page_key
+from otterwiki_semantic.content.analysis import name_key, words
+from otterwiki_semantic.content.pages import find_links, find_name, page_key, prose
 from otterwiki_semantic.core.records import Finding, FindingKind, Notation
-from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, finding_id
+from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, new_finding
+from otterwiki_semantic.storage import PageFacts
 
 _OWN = ("-", "static")
 """Folders of the wiki's own addresses."""
@@ -18,19 +23,22 @@ _VIEWS = {
 }
 """Parts of the wiki's own addresses that follow the path of a page."""
 
+_LEAST_LETTERS = 3
+_MOST_WORDS = 8
+"""Longer titles are sentences."""
+_RARE, _SPECIFIC = 5, 20
+"""The most pages on which a title of one word, or of several, may occur; above it, the title is an everyday expression."""
+_MAX_CHUNKS = 200
+_PER_PAGE = 3
+_MAX_READ = 5_000
+
 
 def find_orphans(survey: Survey) -> Findings:
     """Return a finding for each page without a link from another page, by path."""
     linked = {target for _, target in survey.links}
     return [
-        Finding(
-            id=finding_id(FindingKind.ORPHAN, page.path),
-            kind=FindingKind.ORPHAN,
-            is_dismissed=False,
-            pages=(survey.page(page.path),),
-            total_pages=1,
-        )
-        for page in survey.pages
+        new_finding(FindingKind.ORPHAN, path, pages=[survey.page(path)])
+        for path, page in survey.by_path.items()
         if page.key not in linked
     ]
 
@@ -38,11 +46,12 @@ def find_orphans(survey: Survey) -> Findings:
 def find_broken_links(survey: Survey) -> Findings:
     """Return a finding for each missing page, most linked first."""
     is_folder = survey.repository.notation is not Notation.WIKI  # attachments of a wiki are not in git
+    keys = {page.key for page in survey.by_path.values()}
     broken: dict[str, list[str]] = {}
     for target, links in groupby(survey.links, itemgetter(1)):
-        survey.slices.rest()
+        survey.rest()
         sources = [path for path, _ in links if path in survey.by_path]
-        if target not in survey.keys and target not in survey.files and not (is_folder and guess_type(target)[0]):
+        if target not in keys and target not in survey.files and not (is_folder and guess_type(target)[0]):
             sources = [path for path in sources if not _is_elsewhere(target, path, survey.files)]
             if sources:
                 broken[target] = sources
@@ -59,7 +68,6 @@ def _is_elsewhere(target: str, source: str, files: frozenset[str]) -> bool:
 
 
 def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
-    """Return the findings about missing pages, with the sections that contain the links."""
     wanted: dict[str, set[str]] = {}
     for target, sources in broken.items():
         for path in sources[:MAX_PAGES]:
@@ -71,14 +79,76 @@ def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
     findings = []
     for target, sources in broken.items():
         links = [found.get((path, target)) or (target, survey.page(path)) for path in sources[:MAX_PAGES]]
-        findings.append(
-            Finding(
-                id=finding_id(FindingKind.BROKEN_LINK, target),
-                kind=FindingKind.BROKEN_LINK,
-                is_dismissed=False,
-                pages=tuple(place for _, place in links),
-                total_pages=len(sources),
-                missing=next((text for text, _ in links if text != target), target),
-            )
-        )
+        missing = next((text for text, _ in links if text != target), target)
+        places = [place for _, place in links]
+        findings.append(new_finding(FindingKind.BROKEN_LINK, target, pages=places, total_pages=len(sources), missing=missing))
     return findings
+
+
+class _Title(NamedTuple):
+    page: PageFacts
+    pages: int
+    """The number of pages that seem to name it."""
+
+
+def find_mentions(survey: Survey) -> Findings:
+    """Return up to three findings per page, the most specific first, not counting dismissed ones."""
+    candidates = _mentioned(survey)
+    findings: list[Finding] = []
+    for path, markdown in survey.sources(sorted(candidates)[:_MAX_READ]):
+        found = 0
+        for finding in _mentions_on(survey, path, markdown, candidates[path]):
+            findings.append(finding)
+            found += not survey.is_dismissed(finding.id)
+            if found == _PER_PAGE:
+                break
+        if len(findings) >= MAX_FINDINGS:
+            break
+    return findings[:MAX_FINDINGS]
+
+
+def _mentions_on(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> Iterator[Finding]:
+    """Yield the mentions on a page, longest titles first, then the rarest."""
+    text, named_here = prose(markdown), list[str]()
+    for title in sorted(titles, key=lambda each: (-len(each.page.title.split()), each.pages, each.page.path)):
+        survey.rest()
+        name = title.page.title
+        named = None if any(name.casefold() in longer for longer in named_here) else find_name(text, name, markdown)
+        if named is not None:
+            named_here.append(name.casefold())
+            place, target = survey.section(path, named.line, named.text), survey.page(title.page.path)
+            yield new_finding(FindingKind.MENTION, path, target.path, pages=[place], target=target)
+
+
+def _mentioned(survey: Survey) -> dict[str, list[_Title]]:
+    """Return the titles that each page seems to mention without linking to their pages."""
+    linked = set(survey.links)
+    keywords = survey.generation.catalog.keywords
+    found: defaultdict[str, list[_Title]] = defaultdict(list)
+    for page in _named(survey):
+        survey.rest()
+        parts = [part for word in words(page.title, page.language) if not word.is_unigram for part in word.parts]
+        phrase = " ".join(parts).replace('"', "")
+        if not phrase:
+            continue
+        chunks = survey.index.candidates(keywords.matches(f'body : "{phrase}"', _MAX_CHUNKS))
+        naming = {chunk.path for chunk in chunks} - {page.path}
+        most = _SPECIFIC if len(page.title.split()) > 1 else _RARE
+        if len(chunks) == _MAX_CHUNKS or len(naming) > most:
+            continue
+        for path in naming:
+            if (path, page.key) not in linked and path in survey.by_path:
+                found[path].append(_Title(page, len(naming)))
+    return found
+
+
+def _named(survey: Survey) -> list[PageFacts]:
+    times = Counter(name_key(page.title) for page in survey.by_path.values())
+    return [
+        page
+        for page in survey.by_path.values()
+        if times[name_key(page.title)] == 1
+        and sum(map(str.isalpha, page.title)) >= _LEAST_LETTERS
+        and len(page.title.split()) <= _MOST_WORDS
+        and (len(page.title.split()) > 1 or page.title != page.title.lower())
+    ]

@@ -40,25 +40,20 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.health.duplicates import find_duplicates
-from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
-from otterwiki_semantic.daemon.health.mentions import find_mentions
+from otterwiki_semantic.daemon.health.links import find_broken_links, find_mentions, find_orphans
 from otterwiki_semantic.daemon.health.stale import find_stale
-from otterwiki_semantic.daemon.health.survey import Check, Slices, Survey
-from otterwiki_semantic.daemon.serving_reader import ServingReader
+from otterwiki_semantic.daemon.health.survey import Check, Survey
+from otterwiki_semantic.daemon.serving_reader import ServingReader, State, state_of
 from otterwiki_semantic.indexing import IndexManager, Stopped, now
 from otterwiki_semantic.storage import Generation
 
 SLOT = "health"
 _WAIT_SECONDS = 2.0
-"""How long a request waits for a report."""
 _MAX_AGE_SECONDS = 600.0
 """The age at which a report is rebuilt although the index is unchanged, because searches and dates change."""
 _PAUSE_FACTOR, _RETRY_SECONDS = 5, 30.0
 """How long to pause after a report, as a multiple of its duration, and after a failure, in seconds."""
 _QUESTIONS = FindingKind.UNANSWERED
-
-State = tuple[str, str | None]
-"""A generation and its revision."""
 
 _CHECKS = {
     FindingKind.DUPLICATE: find_duplicates,
@@ -90,14 +85,8 @@ class HealthReporter:
     """Build the report of one data directory and answer requests from it."""
 
     def __init__(
-        self,
-        settings: Settings,
-        repository: Repository,
-        manager: IndexManager,
-        reader: ServingReader,
-        find_questions: Check,
+        self, settings: Settings, repository: Repository, manager: IndexManager, reader: ServingReader, find_questions: Check
     ) -> None:
-        """`find_questions` finds the unanswered questions."""
         self._repository = repository
         self._checks = {**_CHECKS, FindingKind.UNANSWERED: find_questions}
         self._manager = manager
@@ -108,9 +97,6 @@ class HealthReporter:
         self._made: _Made | None = None
         self._cooldown = Cooldown(_RETRY_SECONDS)
         self._message: str | None = None
-        """Why the last report failed."""
-
-    # Building
 
     def _refresh(self) -> None:
         """Start a report unless the last one is current, and wait for it briefly."""
@@ -124,7 +110,7 @@ class HealthReporter:
 
     def _is_current(self, generation: Generation | None) -> bool:
         made = self._made
-        if made is None or generation is None or made.state != _state_of(generation):
+        if made is None or generation is None or made.state != state_of(generation):
             return False
         return time.monotonic() - made.at < _MAX_AGE_SECONDS
 
@@ -144,12 +130,12 @@ class HealthReporter:
                 self._changed.notify_all()
 
     def _make(self, generation: Generation) -> None:
-        state, commit, start = _state_of(generation), generation.catalog.commit, time.monotonic()
+        state, commit, start = state_of(generation), generation.catalog.commit, time.monotonic()
         survey = Survey(
             generation,
             self._repository,
             self._manager.model.recipe.scale(generation),
-            Slices(self._manager.index.pause),
+            self._manager.index.pause,
             self._dismissals.__contains__,
             self._dismissals.private_id,
         )
@@ -157,23 +143,21 @@ class HealthReporter:
         end = time.monotonic()
         self._made, self._message = _Made(state, end, now(), commit, findings), None
         self._cooldown.start(_PAUSE_FACTOR * (end - start))
-        log.info("the report on the health of %d pages was made in %.1f s", len(survey.pages), end - start)
-
-    # Answering
+        log.info("the report on the health of %d pages was made in %.1f s", len(survey.by_path), end - start)
 
     def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
         """Return the requested findings."""
         self._refresh()
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
-        kinds = [request.kind] if request.kind else list(FindingKind)
-        if not request.shows_queries:
-            kinds = [kind for kind in kinds if kind is not _QUESTIONS]
+        asked = [request.kind] if request.kind else FindingKind
+        kinds = [kind for kind in asked if request.shows_queries or kind is not _QUESTIONS]
         linked = {page_key(path.strip("/")) for path in request.linked}
         findings: list[Finding] = []
         counts = []
         for kind in kinds:
-            found = [self._marked(each) for each in (made.findings.get(kind, ()) if made else ()) if not _is_of(each, linked)]
+            found = [each for each in (made.findings[kind] if made else ()) if not _is_linked(each, linked)]
+            found = [structs.replace(each, is_dismissed=each.id in self._dismissals) for each in found]
             listed = [each for each in found if each.is_open or request.dismissed]
             findings += (_addressed(each, urls) for each in listed[: request.limit])
             dismissed = sum(each.is_dismissed for each in found)
@@ -207,11 +191,8 @@ class HealthReporter:
         self._dismissals.change(request.findings, restore=request.restore)
         return DismissalAnswer(tuple(request.findings), not request.restore)
 
-    def _marked(self, finding: Finding) -> Finding:
-        return structs.replace(finding, is_dismissed=finding.id in self._dismissals)
 
-
-def _is_of(finding: Finding, linked: Iterable[str]) -> bool:
+def _is_linked(finding: Finding, linked: Iterable[str]) -> bool:
     """Whether a finding is void because the wiki itself links to its page."""
     if finding.kind is FindingKind.ORPHAN:
         return page_key(finding.pages[0].path) in linked
@@ -219,27 +200,16 @@ def _is_of(finding: Finding, linked: Iterable[str]) -> bool:
 
 
 def _addressed(finding: Finding, urls: PageUrls) -> Finding:
-    """Return a finding with the URLs of its pages."""
+    def addressed(place: PlaceInPage) -> PlaceInPage:
+        return structs.replace(place, url=urls.of(place.path, place.anchor))
 
-    def addressed(places: Sequence[PlaceInPage]) -> tuple[PlaceInPage, ...]:
-        return tuple(structs.replace(each, url=urls.of(each.path, each.anchor)) for each in places)
-
-    def one(place: PlaceInPage | None) -> PlaceInPage | None:
-        return addressed([place])[0] if place else None
-
-    if urls.prefix is None:
-        return finding
     return structs.replace(
         finding,
-        pages=addressed(finding.pages),
-        neighbours=addressed(finding.neighbours),
-        target=one(finding.target),
-        answered_by=one(finding.answered_by),
+        pages=tuple(map(addressed, finding.pages)),
+        neighbours=tuple(map(addressed, finding.neighbours)),
+        target=finding.target and addressed(finding.target),
+        answered_by=finding.answered_by and addressed(finding.answered_by),
     )
-
-
-def _state_of(generation: Generation) -> State:
-    return generation.name, generation.catalog.meta("revision")
 
 
 class _Stored(Struct, frozen=True):

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage
-from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, Findings, Survey, finding_id
+from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, Findings, Survey, new_finding
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import PageFacts, iso_time
 
@@ -43,14 +43,8 @@ def _finding(survey: Survey, page: PageFacts, changed: list[PageFacts]) -> Findi
     def place(it: PageFacts) -> PlaceInPage:
         return structs.replace(survey.page(it.path), updated=iso_time(it.updated))
 
-    return Finding(
-        id=finding_id(FindingKind.STALE, page.path, str(page.updated)),
-        kind=FindingKind.STALE,
-        is_dismissed=False,
-        pages=(place(page),),
-        total_pages=1,
-        neighbours=tuple(map(place, changed)),
-    )
+    about = page.path, str(page.updated)
+    return new_finding(FindingKind.STALE, *about, pages=[place(page)], neighbours=tuple(map(place, changed)))
 
 
 def _nearest(survey: Survey, means: Matrix, rows: list[int], floor: float) -> Iterator[tuple[int, list[tuple[int, float]]]]:
@@ -63,4 +57,4 @@ def _nearest(survey: Survey, means: Matrix, rows: list[int], floor: float) -> It
         for row, of_row, others in zip(block, similarities, near, strict=True):
             ranked = sorted(((int(other), float(of_row[other])) for other in others if other != row), key=lambda it: -it[1])
             yield row, [each for each in ranked[:_NEIGHBOURS] if each[1] >= floor]
-        survey.slices.rest()
+        survey.rest()

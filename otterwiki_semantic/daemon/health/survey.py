@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.pages import as_wiki_text, page_key
-from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage, StoredChunk
+from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, StoredChunk
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
 
@@ -21,23 +22,6 @@ MAX_PAGES = 20
 _SLICE_SECONDS, _REST_FACTOR = 0.02, 4
 """CPU time of a slice, and the rest after it as a multiple: at most a fifth of one core."""
 _MAX_BYTES = 200_000
-"""Bytes of a page that are read."""
-
-
-class Slices:
-    """Divide background work into slices, so that searches need not wait for it."""
-
-    def __init__(self, pause: Callable[[float], None]) -> None:
-        """`pause` sleeps for some seconds; it raises if the work must stop."""
-        self._pause = pause
-        self._start = time.thread_time()
-
-    def rest(self) -> None:
-        """Rest if the slice is over; call it every few milliseconds."""
-        used = time.thread_time() - self._start
-        if used >= _SLICE_SECONDS:
-            self._pause(_REST_FACTOR * used)
-            self._start = time.thread_time()
 
 
 @dataclass
@@ -47,26 +31,24 @@ class Survey:
     generation: Generation
     repository: Repository
     scale: Scale
-    slices: Slices
+    pause: Callable[[float], None]
+    """Sleeps for some seconds; raises if the work must stop."""
     is_dismissed: Callable[[str], bool]
-    """Whether the finding with an id was dismissed."""
     private_id: Callable[[str], str]
     """Returns an opaque id of a finding, which nobody else can resolve."""
+    _slice_start: float = field(default_factory=time.thread_time)
 
-    @cached_property
-    def pages(self) -> list[PageFacts]:
-        """The pages, by path."""
-        return self.generation.catalog.pages.facts()
+    def rest(self) -> None:
+        """Rest if the slice of work is over, so that searches need not wait; call it every few milliseconds."""
+        used = time.thread_time() - self._slice_start
+        if used >= _SLICE_SECONDS:
+            self.pause(_REST_FACTOR * used)
+            self._slice_start = time.thread_time()
 
     @cached_property
     def by_path(self) -> dict[str, PageFacts]:
-        """The pages by path."""
-        return {page.path: page for page in self.pages}
-
-    @cached_property
-    def keys(self) -> dict[str, PageFacts]:
-        """The pages by link key."""
-        return {page.key: page for page in self.pages}
+        """The pages by path, in this order."""
+        return {page.path: page for page in self.generation.catalog.pages.facts()}
 
     @cached_property
     def links(self) -> list[tuple[str, str]]:
@@ -97,7 +79,7 @@ class Survey:
         for path, content in zip(paths, contents, strict=True):
             text = content.decode("utf-8", errors="replace").replace("\r\n", "\n")
             yield path, as_wiki_text(text, self.repository.notation)
-            self.slices.rest()
+            self.rest()
 
     def page(self, path: str) -> PlaceInPage:
         """Return a page as a whole."""
@@ -110,8 +92,8 @@ class Survey:
         return place_of(near[-1], excerpt) if near else PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
 
 
-def place_of(chunk: StoredChunk, excerpt: str = "") -> PlaceInPage:
-    """Return the section of a chunk."""
+def place_of(chunk: StoredChunk | Hit, excerpt: str = "") -> PlaceInPage:
+    """Return the section of a passage."""
     section = "" if chunk.section == chunk.title else chunk.section
     return PlaceInPage(chunk.path, chunk.title, section, chunk.anchor, excerpt)
 
@@ -119,6 +101,12 @@ def place_of(chunk: StoredChunk, excerpt: str = "") -> PlaceInPage:
 def finding_id(kind: FindingKind, *about: str) -> str:
     """Return the id of a finding from its kind and its subject."""
     return hashlib.sha256("\n".join((kind, *about)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+
+
+def new_finding(kind: FindingKind, *about: str, pages: Sequence[PlaceInPage], **facts: Any) -> Finding:
+    """Return a finding with the id of what it is `about`."""
+    facts = {"total_pages": len(pages), **facts}
+    return Finding(id=finding_id(kind, *about), kind=kind, is_dismissed=False, pages=tuple(pages), **facts)
 
 
 Findings = Sequence[Finding]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, UnansweredQuery
-from otterwiki_semantic.daemon.health.survey import Check, Findings, Survey, finding_id
+from otterwiki_semantic.core.records import Finding, FindingKind, UnansweredQuery
+from otterwiki_semantic.daemon.health.survey import Check, Findings, Survey, finding_id, place_of
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.storage import Generation
@@ -31,7 +31,7 @@ def find_unanswered(queries: Callable[[], Sequence[UnansweredQuery]], ask: Calla
         least = survey.scale.from_bundled(_ALIKE)
         for query in queries():
             asked = ask(survey.generation, query.query)
-            survey.slices.rest()
+            survey.rest()
             group = next((group for group in groups if _are_alike(group[0][1], asked, least)), None)
             if group is None:
                 groups.append([(query, asked)])
@@ -49,18 +49,14 @@ def _are_alike(leader: Asked, other: Asked, least: float) -> bool:
 
 def _finding(group: Sequence[tuple[UnansweredQuery, Asked]], private_id: Callable[[str], str]) -> Finding:
     queries = [query for query, _ in group]
-    hits = [next((hit for hit in asked.result.hits if hit.relevant), None) for _, asked in group]
+    hit = next((hit for hit in group[0][1].result.hits if hit.relevant), None)
+    is_answered = all(asked.result.confident for _, asked in group)
+    subject = min(" ".join(query.query.casefold().split()) for query in queries)
     return Finding(
-        id=private_id(finding_id(FindingKind.UNANSWERED, min(" ".join(query.query.casefold().split()) for query in queries))),
+        id=private_id(finding_id(FindingKind.UNANSWERED, subject)),
         kind=FindingKind.UNANSWERED,
         is_dismissed=False,
         queries=tuple(query.query for query in queries),
         times=sum(query.times for query in queries),
-        answered_by=_place(hits[0]) if all(asked.result.confident for _, asked in group) else None,
+        answered_by=place_of(hit) if hit and is_answered else None,
     )
-
-
-def _place(hit: Hit | None) -> PlaceInPage | None:
-    if hit is None:
-        return None
-    return PlaceInPage(hit.path, hit.title, "" if hit.section == hit.title else hit.section, hit.anchor)

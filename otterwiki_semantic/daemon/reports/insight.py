@@ -30,7 +30,6 @@ class Insights:
         self._searches: SearchLog | None = None
         self._started = now()
         self._undeleted: OSError | None = None
-        """Why an earlier search log could not be deleted."""
 
     def start(self) -> None:
         """Start the search log, or delete an earlier one if logging is disabled."""
@@ -70,7 +69,7 @@ class Insights:
     @property
     def last_quality(self) -> QualityRecord | None:
         """The last evaluation with judged queries; None if there was none."""
-        return self.quality.latest if self.quality else None
+        return next(iter(self.quality.newest_first()), None) if self.quality else None
 
     def unanswered(self) -> tuple[UnansweredQuery, ...]:
         """Return the most frequent queries without a relevant result; none if logging is disabled."""
@@ -78,15 +77,12 @@ class Insights:
 
     def problems(self) -> list[Problem]:
         """Return why reports are not stored, or an earlier search log was not deleted."""
-        problem = self.quality.problem if self.quality else None
-        return ([problem] if problem else []) + self._search_log_problems()
-
-    def _search_log_problems(self) -> list[Problem]:
+        found = [self.quality.problem] if self.quality and self.quality.problem else []
         if self._undeleted is not None:
-            return [Problem(f"the earlier search log cannot be deleted: {self._undeleted}", _HINT)]
+            found.append(Problem(f"the earlier search log cannot be deleted: {self._undeleted}", _HINT))
         if self._searches is not None and self._searches.error is not None:
-            return [Problem(f"searches are not logged: {self._searches.error}", _HINT)]
-        return []
+            found.append(Problem(f"searches are not logged: {self._searches.error}", _HINT))
+        return found
 
 
 def _memory_bytes() -> int | None:

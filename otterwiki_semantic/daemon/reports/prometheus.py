@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QualityRecord, RebuildState
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, SearchEvent, Telemetry
@@ -44,10 +44,7 @@ class _Sync(StrEnum):
 
 
 def outcome(answer: Answer) -> Outcome:
-    """Return the outcome of a query; every answer is degraded until the first build is complete.
-
-    A missing reranker does not make an answer degraded.
-    """
+    """Return the outcome of a query, degraded until the first build is complete, but not for lack of a reranker."""
     if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
         return Outcome.DEGRADED
     return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
@@ -127,19 +124,9 @@ class PrometheusTelemetry(Telemetry):
         if state.equals_head:
             self.record_up_to_date()
         behind = 0.0 if state.equals_head else time.monotonic() - self._equalled_at
-        return generate_latest(_Combined(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
-
-
-class _Combined(Collector):
-    """Recorded metrics, and metrics of the current state."""
-
-    def __init__(self, recorded: Collector, state: Sequence[Metric]) -> None:
-        self._recorded = recorded
-        self._state = state
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._recorded.collect()
-        yield from self._state
+        about = "Seconds since the index was last known to equal HEAD; 0 while it does."
+        families = [*self._registry.collect(), *_families(state), _gauge("behind_seconds", about, behind)]
+        return generate_latest(cast("CollectorRegistry", SimpleNamespace(collect=lambda: families))).decode()
 
 
 def _families(state: IndexState) -> Iterator[Metric]:
@@ -156,8 +143,8 @@ def _families(state: IndexState) -> Iterator[Metric]:
     yield _gauge("unfinished_pages", "Pages found by keywords only, because the model failed on them.", state.unfinished_pages)
     if state.commits_behind is not None:
         yield _gauge("behind_commits", "Commits of HEAD not indexed; counted up to 1,000.", state.commits_behind)
-    yield _counter("query_cache_hits", "Queries whose vectors were cached.", state.cache_hits)
-    yield _counter("query_cache_misses", "Queries that had to be embedded.", state.cache_misses)
+    yield CounterMetricFamily(f"{PREFIX}_query_cache_hits", "Queries whose vectors were cached.", state.cache_hits)
+    yield CounterMetricFamily(f"{PREFIX}_query_cache_misses", "Queries that had to be embedded.", state.cache_misses)
     if state.quality is not None:
         yield from _quality(state.quality)
     rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for its current state.", labels=["state"])
@@ -187,13 +174,5 @@ def _chroma_families(fill: ChromaFill) -> Iterator[Metric]:
     yield _gauge("chroma_up", "Whether ChromaDB can be used.", float(fill.state is not ChromaState.RESTING))
 
 
-def _behind_seconds(seconds: float) -> Metric:
-    return _gauge("behind_seconds", "Seconds since the index was last known to equal HEAD; 0 while it does.", seconds)
-
-
 def _gauge(name: str, about: str, value: float) -> Metric:
     return GaugeMetricFamily(f"{PREFIX}_{name}", about, value)
-
-
-def _counter(name: str, about: str, value: float) -> Metric:
-    return CounterMetricFamily(f"{PREFIX}_{name}", about, value)

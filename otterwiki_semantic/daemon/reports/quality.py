@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -52,27 +51,16 @@ class StoredQuality(msgspec.Struct, frozen=True):
 class QualityMonitor:
     """Evaluate the judged queries of the serving index when they are due, and store the last 400 results in a file."""
 
-    def __init__(
-        self,
-        file: Path,
-        manager: IndexManager,
-        rollbacks: Rollbacks,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, file: Path, manager: IndexManager, rollbacks: Rollbacks) -> None:
         self._file = file
         self._gate = manager.gate
         self._manager = manager
-        self._clock = clock
+        self._clock = time.time
         self._rollbacks = rollbacks
-        self._stored = read_quality(file)
+        self._stored = read_record(file, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
         self._backoff = Backoff(_RETRY_SECONDS, DAY)
         self.problem: Problem | None = None
         """Why the history is not stored."""
-
-    @property
-    def latest(self) -> QualityRecord | None:
-        """The last evaluation."""
-        return self._stored.records[-1] if self._stored.records else None
 
     def newest_first(self) -> tuple[QualityRecord, ...]:
         """Return the history."""
@@ -98,12 +86,15 @@ class QualityMonitor:
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 - the outermost frame of the job
-            self._fail(error)
+            if not self._manager.index.is_stopping:
+                minutes = self._backoff.failed() / 60
+                log.warning("the judged queries could not be asked, and are asked again in %.0f min: %s", minutes, error)
 
     def _seconds_until_due(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
         """Return the seconds to the next evaluation: up to a day for the same queries and index, even if the clock was set."""
         stored, moment = self._stored, self._clock()
-        if self.latest is None or self.latest.generation != generation.name or stored.queries != fingerprint(queries):
+        is_known = bool(stored.records) and stored.records[-1].generation == generation.name
+        if not is_known or stored.queries != fingerprint(queries):
             return 0.0
         if stored.asked <= moment:
             return stored.asked + DAY - moment
@@ -114,7 +105,7 @@ class QualityMonitor:
         return since + DAY - moment
 
     def _evaluate(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
-        """Evaluate the judged queries, record the results, and return the seconds until the next evaluation."""
+        """Evaluate the judged queries, and return the seconds until the next evaluation."""
         asked, start, commit = self._clock(), time.perf_counter(), generation.catalog.commit
         try:
             hybrid, semantic = self._gate.measure(generation, queries)
@@ -163,21 +154,3 @@ class QualityMonitor:
             self.problem = Problem(f"the figures of judged queries cannot be stored: {error}", _HINT)
         else:
             self.problem = None
-
-    def _fail(self, error: Exception) -> None:
-        if self._manager.index.is_stopping:
-            return
-        minutes = self._backoff.failed() / 60
-        log.warning("the judged queries could not be asked, and are asked again in %.0f min: %s", minutes, error)
-
-
-def read_quality(path: Path) -> StoredQuality:
-    """Return the stored history, or an empty one if it is missing or corrupt."""
-    stored = read_record(path, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
-    try:
-        for record in stored.records:
-            datetime.fromisoformat(record.finished)
-    except ValueError as error:
-        log.warning("%s cannot be read (%s); the history of judged queries begins anew", path, error)
-        return StoredQuality()
-    return stored

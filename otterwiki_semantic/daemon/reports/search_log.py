@@ -1,12 +1,14 @@
-"""The search log: latencies, and queries without a relevant result. Opt-in, in a separate SQLite file.
+"""The search log, and a line in the log for each slow search.
 
-Recording a search only appends to memory; a thread writes in batches, and a killed process loses the last two seconds. A
-failing file never affects a search: a corrupt one is replaced, other failures are reported in the status.
+The search log has latencies, and queries without a relevant result. It is opt-in, in a separate SQLite file. Recording a search
+only appends to memory; a thread writes in batches, and a killed process loses the last two seconds. A failing file never
+affects a search: a corrupt one is replaced, other failures are reported in the status.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -15,10 +17,11 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
 from otterwiki_semantic.core.records import Answer, Mode, SearchHour, UnansweredQuery
+from otterwiki_semantic.core.telemetry import SearchEvent, logfmt
 from otterwiki_semantic.search.evaluation import percentiles
 from otterwiki_semantic.storage import SqliteFile, iso_time
 
@@ -28,11 +31,13 @@ RETENTION_SECONDS = 90 * 86_400
 MAX_CHARACTERS = 200
 """Longer queries are truncated."""
 _SHOWN_SECONDS = 7 * 86_400
-_HOUR = 3_600
+_HOUR, _MINUTE = 3_600, 60.0
 _MAX_UNANSWERED = 50
 _BATCH_SECONDS = 2.0
 _MAX_PENDING = 10_000
 _CLOSE_SECONDS = 2.0
+LINES_A_MINUTE = 10
+_SLOW_MILLISECONDS = 1_000
 _ENDINGS = ("", "-wal", "-shm", "-journal")
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS searches (id INTEGER PRIMARY KEY, at REAL NOT NULL, milliseconds REAL NOT NULL,"
@@ -43,7 +48,6 @@ _INSERT = "INSERT INTO searches (at, milliseconds, mode, is_answered, query, que
 
 Row = tuple[float, float, str, bool, str | None, str | None]
 """Unix time, milliseconds, mode, whether it was answered; only if not: the query, and its key shared by equal queries."""
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +85,8 @@ class SearchLog:
         for answer in answers:
             if answer.index.commit is None:
                 continue
-            asked = None if answer.confident else _storable(answer.query)
+            # SQLite rejects lone surrogates.
+            asked = None if answer.confident else answer.query[:MAX_CHARACTERS].encode(errors="replace").decode()
             key = None if asked is None else " ".join(asked.split()).casefold()
             self._pending.append((at, 1000 * seconds / len(answers), mode.value, answer.confident, asked, key))
         self._has_some.set()
@@ -104,52 +109,46 @@ class SearchLog:
         rows = self._read(statement, (until - RETENTION_SECONDS, until, _MAX_UNANSWERED))
         return tuple(UnansweredQuery(query, times, iso_time(int(last)) or "") for query, times, last in rows)
 
-    def _read(self, statement: str, values: tuple[float, ...]) -> list[tuple[Any, ...]]:
-        def rows(database: SqliteFile) -> list[tuple[Any, ...]]:
-            self._insert_pending(database)
-            with database.read() as connection:
-                return list(map(tuple, connection.execute(statement, values)))
-
-        return self._use(rows) or []
-
-    # In the background
-
     def _write(self) -> None:
-        self._use(self._insert_pending)  # report an unusable file early
+        self._read()  # report an unusable file early
         while not self._ending.is_set():
             self._has_some.wait()
             self._ending.wait(_BATCH_SECONDS)
             self._has_some.clear()
-            self._use(self._insert_pending)
+            self._read()
         with self._using:
             self._close_file()
 
-    def _insert_pending(self, database: SqliteFile) -> None:
-        rows = self._pending.copy()
-        if rows:
-            with database.write() as connection:
-                connection.executemany(_INSERT, rows)
-                _forget(connection, rows[-1][0])
-        for _ in rows:
-            self._pending.popleft()
-
-    def _use(self, what: Callable[[SqliteFile], T]) -> T | None:
-        """Call `what` with the file, replacing a corrupt one; return None if it fails."""
+    def _read(self, statement: str | None = None, values: tuple[float, ...] = ()) -> list[tuple[Any, ...]]:
+        """Insert pending searches and return the rows of a statement, replacing a corrupt file; none if the file fails."""
         with self._using:
             try:
                 try:
-                    done = what(self._opened())
+                    rows = self._insert_and_select(statement, values)
                 except CatalogCorruptError as error:
                     log.warning("the search log is corrupt and is replaced: %s", error)
                     self._close_file()
                     remove_searches(self._data_dir)
-                    done = what(self._opened())
+                    rows = self._insert_and_select(statement, values)
             except (SemanticError, OSError) as error:
                 self.error = error
                 self._close_file()
-                return None
+                return []
             self.error = None
-            return done
+            return rows
+
+    def _insert_and_select(self, statement: str | None, values: tuple[float, ...]) -> list[tuple[Any, ...]]:
+        database, pending = self._opened(), self._pending.copy()
+        if pending:
+            with database.write() as connection:
+                connection.executemany(_INSERT, pending)
+                _forget(connection, pending[-1][0])
+        for _ in pending:
+            self._pending.popleft()
+        if statement is None:
+            return []
+        with database.read() as connection:
+            return list(map(tuple, connection.execute(statement, values)))
 
     def _opened(self) -> SqliteFile:
         if self._database is not None and not self._database.is_in_place:
@@ -182,6 +181,48 @@ def _hour(number: int, rows: Sequence[tuple[int, float, int]]) -> SearchHour:
     return SearchHour(iso_time(number * _HOUR) or "", len(rows), unanswered, within["p50"], within["p95"])
 
 
-def _storable(query: str) -> str:
-    """Truncate a query, and replace lone surrogates, which SQLite rejects."""
-    return query[:MAX_CHARACTERS].encode(errors="replace").decode()
+class SlowSearches:
+    """Log searches that take a second or longer, at most ten per minute; the next line counts those left out."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._minute_began = -math.inf
+        self._lines = 0
+        self._left_out = 0
+
+    def record(self, search: SearchEvent) -> None:
+        """Log a search if it was slow; its time is divided equally among its queries."""
+        answers, options = search.answers, search.options
+        milliseconds = 1000 * search.seconds / len(answers)
+        if milliseconds < _SLOW_MILLISECONDS:
+            return
+        left_out = self._take_line()
+        if left_out is None:
+            return
+        facts = logfmt(
+            "slow_search",
+            milliseconds=round(milliseconds, 1),
+            mode=options.mode.value,
+            n=options.size,
+            questions=len(answers),
+            results=sum(len(answer.results) for answer in answers),
+            degraded=any(answer.degraded for answer in answers),
+            draft=not search.counts,
+            left_out=left_out,
+            **({"request_id": search.context.request_id} if search.context.request_id else {}),
+        )
+        log.info("a search took %.0f ms; %s", milliseconds, facts)
+
+    def _take_line(self) -> int | None:
+        """Return the number of searches not logged since the last line, or None at the limit of this minute."""
+        with self._lock:
+            now = self._clock()
+            if now - self._minute_began >= _MINUTE:
+                self._minute_began, self._lines = now, 0
+            if self._lines >= LINES_A_MINUTE:
+                self._left_out += 1
+                return None
+            self._lines += 1
+            left_out, self._left_out = self._left_out, 0
+            return left_out

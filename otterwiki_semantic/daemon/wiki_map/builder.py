@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -24,11 +23,13 @@ from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import LimitExceededError, MapError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.installation import pip_install
-from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
+from otterwiki_semantic.core.records import NO_URLS, MapPoint, MapState, PageUrls, WikiMap
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.worker_process import WorkerProcess
+from otterwiki_semantic.daemon.serving_reader import ServingReader, State, state_of
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places, project
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.indexing import IndexManager
+from otterwiki_semantic.indexing import IndexManager, now
 from otterwiki_semantic.storage import Generation
 
 _DELAY_SECONDS = 1.0
@@ -36,7 +37,6 @@ _DELAY_SECONDS = 1.0
 _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
 """The pause after a map: at least this long, and this multiple of its duration, which is at most a twentieth of one core."""
 _RETRY_SECONDS = 600.0
-"""Pause after a failure."""
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
 _SLOT = "map"
@@ -74,16 +74,17 @@ class StoredMap(Struct, frozen=True):
 class WikiMapBuilder:
     """Build and serve the map of one data directory."""
 
-    def __init__(self, file: Path, manager: IndexManager) -> None:
-        self._file = file
+    def __init__(self, settings: Settings, manager: IndexManager, reader: ServingReader) -> None:
+        self._file = settings.data_dir / "map.json"
+        self._is_on = "map" in settings.pages
         self._manager = manager
-        self._map = read_record(file, StoredMap, "the map is made again")
+        self._reader = reader
+        self._map = read_record(self._file, StoredMap, "the map is made again") if self._is_on else None
         self._worker = WorkerProcess(_IDLE_SECONDS, _NICENESS, _MEMORY_BYTES)
         self._is_stopped = False
         self._answering = threading.Lock()
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
-        self._seen: tuple[str, str | None] | None = None
-        """The generation and revision that the map is known to show."""
+        self._seen: State | None = None
         self._message: str | None = None
         self._cooldown = Cooldown(_DELAY_SECONDS)
         self._cooldown.start(max(_DELAY_SECONDS, self._map.pause - _seconds_since(self._map.made)) if self._map else None)
@@ -95,12 +96,13 @@ class WikiMapBuilder:
 
     def refresh(self, seconds: float = 0.0) -> None:
         """Build a map in the background after a pause, if the index has changed since the last one and it is due."""
-        self._manager.scheduler.run_in(seconds, _SLOT, self._build_if_due)
+        if self._is_on:
+            self._manager.scheduler.run_in(seconds, _SLOT, self._build_if_due)
 
     def _build_if_due(self) -> None:
         try:
             generation = self._manager.stable_generation()
-            if generation is None or self._seen == _state_of(generation):
+            if generation is None or self._seen == state_of(generation):
                 return
             if self._cooldown.is_active:
                 self.refresh(self._cooldown.remaining)
@@ -111,7 +113,7 @@ class WikiMapBuilder:
 
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
-            state, blobs = _state_of(generation), generation.catalog.blobs()
+            state, blobs = state_of(generation), generation.catalog.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
             titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
@@ -144,8 +146,7 @@ class WikiMapBuilder:
         inside, span = framed(found)
         places = {path: (x, y) for path, (x, y) in zip(titles, inside.round(_DIGITS).tolist(), strict=True)}
         clusters = {path: name for path, name in zip(titles, groups, strict=True) if name}
-        made = datetime.now(UTC).isoformat(timespec="seconds")
-        return StoredMap(content, made, round(time.monotonic() - begin, 3), span, places, clusters)
+        return StoredMap(content, now(), round(time.monotonic() - begin, 3), span, places, clusters)
 
     def _fail(self, error: Exception) -> None:
         if self._is_stopped:
@@ -154,9 +155,14 @@ class WikiMapBuilder:
         self._cooldown.start(_RETRY_SECONDS)
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
 
-    def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
-        """Return the map with the current pages of a generation. Call it within `Catalog.snapshot`."""
-        made, message = self._map, self._message
+    def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
+        """Return the map with the current pages."""
+        return self._reader.ask(lambda generation: self._answer(generation, urls)) or self._answer(None, urls)
+
+    def _answer(self, generation: Generation | None, urls: PageUrls) -> WikiMap:
+        made, message, index = self._map, self._message, self._reader.freshness(generation)
+        if not self._is_on:
+            return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
         if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
             return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
@@ -167,22 +173,13 @@ class WikiMapBuilder:
 
     def _points_of(self, generation: Generation, made: StoredMap, urls: PageUrls) -> tuple[MapPoint, ...]:
         """Return the points, cached until the map or the catalog changes."""
-        state = (*_state_of(generation), made.made, made.content, urls)
+        state = (*state_of(generation), made.made, made.content, urls)
         with self._answering:
             known, points = self._points
             if known != state:
                 points = tuple(_points(generation, made, urls))
                 self._points = state, points
         return points
-
-
-def switched_off(index: Freshness) -> WikiMap:
-    """Return the answer if SEMANTIC_PAGES excludes the map."""
-    return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
-
-
-def _state_of(generation: Generation) -> tuple[str, str | None]:
-    return generation.name, generation.catalog.meta("revision")
 
 
 def _content(recipe: str | None, blobs: dict[str, str]) -> str:
@@ -210,13 +207,12 @@ def _last_places(last: StoredMap | None, paths: Sequence[str]) -> Places:
 def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
     labels = generation.catalog.pages.labels()
     new = _new_places(generation, made, [path for path, _, _ in labels])
-    return [
-        MapPoint(
-            path, title, page_name(path), x, y, _folder(path), category, path in new, urls.of(path), made.clusters.get(path)
-        )
-        for path, title, category in labels
-        for x, y in [new.get(path) or made.places[path]]
-    ]
+    points = []
+    for path, title, category in labels:
+        (x, y), is_new, cluster = new.get(path) or made.places[path], path in new, made.clusters.get(path)
+        folder = path.partition("/")[0] if "/" in path else ""
+        points.append(MapPoint(path, title, page_name(path), x, y, folder, category, is_new, urls.of(path), cluster))
+    return points
 
 
 def _new_places(generation: Generation, made: StoredMap, paths: Sequence[str]) -> dict[str, Place]:
@@ -228,10 +224,6 @@ def _new_places(generation: Generation, made: StoredMap, paths: Sequence[str]) -
     places = np.array([made.places[path] for path in known])
     found = near_places(vectors[: len(missing)], vectors[len(missing) :], places).round(_DIGITS)
     return {path: (x, y) for path, (x, y) in zip(missing, found.tolist(), strict=True)}
-
-
-def _folder(path: str) -> str:
-    return path.partition("/")[0] if "/" in path else ""
 
 
 def _seconds_since(moment: str) -> float:

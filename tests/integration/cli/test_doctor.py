@@ -40,7 +40,7 @@ from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.probe import DaemonProbe
+from otterwiki_semantic.daemon.protocol import DaemonProbe
 from otterwiki_semantic.embedding.factory import open_embedder
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository

@@ -197,7 +197,7 @@ def answered(wiki: Wiki, degraded: int, seconds: float = 0.005) -> None:
     good = wiki.ask("vegetables")
     bad = structs.replace(good, degraded="the model failed")
     answers = [bad] * degraded + [good] * (200 - degraded)
-    wiki.index._rollbacks.watch.record(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 200 * seconds))
+    wiki.index._rollbacks.record_search(SearchEvent(answers, SearchOptions(), NO_CONTEXT, 200 * seconds))
 
 
 @pytest.mark.parametrize(

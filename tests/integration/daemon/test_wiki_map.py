@@ -14,7 +14,7 @@ from statistics import median
 import pytest
 
 from otterwiki_semantic.core.installation import pip_install
-from otterwiki_semantic.core.records import NO_URLS, MapPoint, MapState, RebuildState, WikiMap
+from otterwiki_semantic.core.records import MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -205,7 +205,7 @@ def test_a_kept_map_that_is_damaged_is_made_again(settings: Settings, opened: Op
         json.dumps({**whole, "places": {"a": [2, 0]}}).encode(),
     ):
         kept.write_bytes(damaged)
-        assert mapping.WikiMapBuilder(kept, index._manager).answer(None, first.index, NO_URLS).points == ()
+        assert mapping.WikiMapBuilder(settings, index._manager, index._map._reader)._map is None
     assert places(ready(opened(settings))) == places(first), "the same pages begin afresh in the same way"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from otterwiki_semantic.core.records import NO_CONTEXT, Answer, Freshness, Mode, SearchContext, SearchOptions, TotalHits
 from otterwiki_semantic.core.telemetry import SearchEvent, logfmt
-from otterwiki_semantic.daemon.reports.monitoring import LINES_A_MINUTE, SlowSearches
+from otterwiki_semantic.daemon.reports.search_log import LINES_A_MINUTE, SlowSearches
 
 ANSWER = Answer(
     query="where are the bees",

@@ -131,14 +131,14 @@ def test_what_is_asked_before_the_first_build_does_not_count(opened: Open) -> No
 
 def test_notes_reach_the_disk_though_nobody_looks(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_log, "_BATCH_SECONDS", 0.01)
-    writes, use = SimpleQueue[None](), SearchLog._use
+    writes, read = SimpleQueue[None](), SearchLog._read
 
-    def use_and_report(log: SearchLog, what: Any) -> Any:
-        result = use(log, what)
+    def read_and_report(log: SearchLog, *arguments: Any) -> Any:
+        result = read(log, *arguments)
         writes.put(None)
         return result
 
-    monkeypatch.setattr(SearchLog, "_use", use_and_report)
+    monkeypatch.setattr(SearchLog, "_read", read_and_report)
     log = opened()
     writes.get(timeout=60)
     for number in (1, 2):
