@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec import Raw, Struct, structs
 
-from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Hit
+from otterwiki_semantic.core.parameter_parsing import parameters_of
+from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Hit, SearchRequest
 from otterwiki_semantic.core.serialization import decode, encode
+from otterwiki_semantic.core.settings import read_flag
 
 
 class Answers(Struct, frozen=True):
@@ -85,6 +88,19 @@ class CompatAnswer(Answer, frozen=True, kw_only=True):
     """The passages for one query, best first, as the earlier plugin had them."""
 
     results: tuple[CompatHit, ...]
+
+
+def adjust_counts(parameters: dict[str, Any]) -> None:
+    """Move counts that are out of range into it, if the answer is to be compatible with the earlier plugin."""
+    try:
+        if not read_flag(str(parameters.get("compat", False))):
+            return
+    except ValueError:
+        return  # it is reported later
+    limits = {each.name: each.values for each in parameters_of(SearchRequest)}
+    for name in ("n", "max_chunks_per_page"):
+        with suppress(KeyError, TypeError, ValueError):
+            parameters[name] = min(max(int(parameters[name]), limits[name]["minimum"]), limits[name]["maximum"])
 
 
 def compatible(answer: Answer) -> CompatAnswer:

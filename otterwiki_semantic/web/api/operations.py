@@ -83,6 +83,8 @@ class Operation:
     status: int = 200
     is_cacheable: bool = False
     """Whether the answer depends on the index alone, so that clients may cache it until the index changes."""
+    adjust: Callable[[dict[str, Any]], None] | None = field(default=None, hash=False)
+    """Changes the parameters as sent, before they are checked."""
     has_events: bool = False
     """Whether `stream` requests Server-Sent Events."""
     takes: type[Request] | None = None
@@ -126,6 +128,8 @@ def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response
     if made.refuses_other_sites:
         require_same_site()
     values = _values(made)
+    if made.adjust is not None:
+        made.adjust(values)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
     if not made.is_cacheable:
         return _response(made, view(*path_values.values(), *parameters))

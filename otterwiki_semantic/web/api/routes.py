@@ -89,6 +89,7 @@ def _not_found(rest: str = "") -> NoReturn:
     Access.READERS,
     variants=(answers.SelectedAnswer, answers.CompatAnswer),
     examples=ANSWER,
+    adjust=answers.adjust_counts,
     is_cacheable=True,
 )
 def search(asked: records.SearchRequest) -> bytes:

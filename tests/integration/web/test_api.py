@@ -115,6 +115,12 @@ def test_an_answer_for_clients_of_the_earlier_plugin_has_its_types(client: Flask
         assert isinstance(hit.pop("distance"), float)
         hit.pop("section_path")
     assert timeless(compat) == timeless(body)
+    few, many = (search(client, q="the", n=n, max_chunks_per_page=9, compat="1").json for n in ("0", "1000"))
+    assert few is not None
+    assert many is not None
+    assert len(few["results"]) == 1 < len(many["results"])
+    assert search(client, q="the", n="1000").status_code == 422
+    assert search(client, q="the", n="x", compat="1").status_code == 422
     assert timeless(search(client, q="radiator", compat="false").json) == timeless(search(client, q="radiator").json)
 
 
