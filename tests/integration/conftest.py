@@ -49,10 +49,12 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
         SEMANTIC_DATA_DIR=str(place / "index"),
     )
     from otterwiki.server import app as wiki_app
+    from otterwiki.server import storage
 
     wiki_app.config["SERVER_NAME"] = None
     yield wiki_app
     wiki_app.extensions["otterwiki_semantic"].index.close()
+    storage.repo.close()  # ends the wiki's own processes of git
 
 
 @pytest.fixture(scope="session")
