@@ -35,8 +35,6 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering import (
     Answerer,
-    CheckedStatement,
-    Conflict,
     Extract,
     Statement,
     extract_answer,
@@ -224,8 +222,8 @@ class AnswerService:
         conflicts = find_conflicts(sources, self._languages[0])
         running.add_conflicts(conflicts)
         asked = request.question, request.history, sources, conflicts
-        for checked in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
-            running.add(checked)
+        for statement, reason in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
+            running.add(statement, reason)
 
 
 class RateLimit:
@@ -299,13 +297,13 @@ class _RunningAnswer:
         """Set an answer found without a model, with the sources of its extracts."""
         for place, (_, texts, kind) in enumerate(extracts):
             for text in texts:
-                self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))
+                self.add(Statement(text, kind, place, (place + 1,)), None)
 
-    def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
-        self._conflicts = tuple(map(_source_conflict, conflicts))
+    def add_conflicts(self, conflicts: Sequence[SourceConflict]) -> None:
+        self._conflicts = tuple(conflicts)
 
-    def add(self, checked: CheckedStatement) -> None:
-        statement, reason = checked.statement, checked.reason
+    def add(self, statement: Statement, reason: str | None) -> None:
+        """Add a sentence; `reason` says why its sources do not support it."""
         sources = tuple(number - 1 for number in statement.cited)
         sentence = AnswerSentence(statement.text, sources, reason is None, statement.kind.value, statement.block)
         with self._changed:
@@ -360,9 +358,3 @@ class _RunningAnswer:
             message=self._message,
             milliseconds=round(1000 * (self._ended - self._start)),
         )
-
-
-def _source_conflict(conflict: Conflict) -> SourceConflict:
-    places = [each.source - 1 for each in (conflict.first, conflict.second)]
-    newer, older = reversed(places) if conflict.newer == conflict.second.source else places
-    return SourceConflict((newer, older), conflict.describe())

@@ -19,8 +19,8 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer
-from otterwiki_semantic.search.candidates import QueryWords
 from otterwiki_semantic.search.query import Query
+from otterwiki_semantic.search.scoring import QueryWords
 from otterwiki_semantic.search.similarity_scale import Scale
 
 MAX_EMBEDDED = 40
@@ -37,7 +37,6 @@ _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
 _ANNOUNCING = (":", "：")
-_SAME_SCALE = Scale()
 
 Embed = Callable[[Sequence[str]], Matrix]
 Range = tuple[int, int]
@@ -83,7 +82,7 @@ class UnitChooser:
         query_words: Sequence[QueryWords],
         vector: Matrix | None,
         embed: Embed | None,
-        scale: Scale = _SAME_SCALE,
+        scale: Scale,
     ) -> None:
         self._languages = query.languages
         self._text = query.text
@@ -123,8 +122,13 @@ class UnitChooser:
         for unit, header, items in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
             columns = chunk.text[slice(*header)] if header else ""
-            context = f"{chunk.sections[unit.section].heading}, {columns}" if unit.kind is UnitKind.ROW else ""
-            covered = self._coverage(unit, chunk.text, highlights, context)
+            found = set[str]()
+            if unit.kind is UnitKind.ROW:
+                found |= self._words_in(f"{chunk.sections[unit.section].heading}, {columns}")
+            for start, end in highlights:
+                if unit.start <= start and end <= unit.end:
+                    found |= self._words_in(chunk.text[start:end])
+            covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
             scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered, header, items))
         return sorted(scored, key=_best_first)
@@ -136,14 +140,6 @@ class UnitChooser:
     def _prior(self, unit: Unit, text: str) -> float:
         is_answer = self._answer_type is not None and has_answer(self._answer_type, text, self._languages)
         return math.log1p(len(text.split())) + _TYPE_WEIGHT * is_answer + _CODE_WEIGHT * (unit.kind is UnitKind.CODE)
-
-    def _coverage(self, unit: Unit, text: str, highlights: Sequence[Range], context: str) -> float:
-        """Return the weighted share of the query's words in a unit and its context."""
-        found = set(self._words_in(context))
-        for start, end in highlights:
-            if unit.start <= start and end <= unit.end:
-                found |= self._words_in(text[start:end])
-        return sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
 
     def _words_in(self, text: str) -> frozenset[str]:
         """Return the words of the query that occur in a text."""
@@ -171,8 +167,7 @@ def _best_first(unit: ScoredUnit) -> tuple[float, int]:
 def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...]]]:
     """Return the candidate units of a chunk, with their table's header and the list that they belong to or announce.
 
-    Headings and headers only label other units. Units of a few words are mostly labels and are dropped if there are longer
-    ones.
+    Units of a few words are mostly labels and are dropped if there are longer ones.
     """
     lists = _lists(chunk)
     header: Range | None = None
