@@ -51,22 +51,21 @@ def expand_query(
     right, corrections = text, tuple[Correction, ...]()
     if options.corrections:
         right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
-    texts = dict.fromkeys((text, right, *with_synonyms(right, synonyms)))
-    return replace(_parsed(texts, languages, is_draft=options.draft), corrections=corrections)
+    return _parsed((text, right, *with_synonyms(right, synonyms)), languages, corrections, is_draft=options.draft)
 
 
 def query_in_languages(text: str, languages: tuple[str, ...], *, is_draft: bool = False) -> Query:
     """Parse a query, with only its stems in other languages as variants."""
-    return _parsed([text], languages, is_draft=is_draft)
+    return _parsed([text], languages, (), is_draft=is_draft)
 
 
-def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool) -> Query:
+def _parsed(texts: Iterable[str], languages: tuple[str, ...], corrections: tuple[Correction, ...], *, is_draft: bool) -> Query:
     distinct: dict[tuple[object, ...], Query] = {}
-    for text, language in product(texts, languages):
+    for text, language in product(dict.fromkeys(texts), languages):
         parsed = parse_query(text, is_draft=is_draft, languages=languages, language=language)
         distinct.setdefault((parsed.name, parsed.parts, parsed.wholes), parsed)
     query, *variants = distinct.values()
-    return replace(query, variants=tuple(variants))
+    return replace(query, variants=tuple(variants), corrections=corrections)
 
 
 def corrected(

@@ -158,8 +158,11 @@ def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -
 
 def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
     """Return whether all further candidates by meaning would be below the requested similarity."""
-    nearest = [each.similarity for each in found.candidates if each.semantic_rank is not None and each.similarity is not None]
-    return options.min_similarity is not None and bool(nearest) and min(nearest) < options.min_similarity
+    threshold = options.min_similarity
+    if threshold is None:
+        return False
+    nearest = (each.similarity for each in found.candidates if each.semantic_rank is not None)
+    return any(similarity is not None and similarity < threshold for similarity in nearest)
 
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:

@@ -236,13 +236,18 @@ class Highlighter:
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the matching ranges of a text (start to before end), in order and without overlaps."""
-        ranges: list[tuple[int, int]] = []
-        for start, end in self._matcher.spans(text):
-            if ranges and start <= ranges[-1][1]:
-                ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
-            else:
-                ranges.append((start, end))
-        return tuple(ranges)
+        return merged_ranges(self._matcher.spans(text))
+
+
+def merged_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return ranges in order, with adjacent and overlapping ones merged."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
 
 
 def filter_of(filters: Filters, query: Query) -> Filter:

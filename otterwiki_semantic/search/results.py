@@ -34,7 +34,7 @@ from otterwiki_semantic.core.records import (
     page_number,
 )
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
-from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
+from otterwiki_semantic.search.best_unit import Range, ScoredUnit, UnitChooser
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.retrieval import CandidateSet
 from otterwiki_semantic.search.scoring import Candidate, Tier
@@ -67,8 +67,6 @@ _OF_CHUNK = (
 )
 """Fields that a result copies from its chunk."""
 
-
-Range = tuple[int, int]
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +141,7 @@ class ResultBuilder:
         steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
         close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
         share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
-        threshold = share * max((each.score for each in self.ranked), default=0.0)
+        threshold = share * max([each.score for each in self.ranked], default=0.0)
         best = [each for each in self.ranked if each.score >= threshold > 0]
         near = [each for each in best if (each.path, each.chunk.ordinal) in close]
         return sorted(near, key=lambda each: -each.score)

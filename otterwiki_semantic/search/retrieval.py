@@ -260,7 +260,7 @@ def _merged(found: Sequence[_KeywordMatches]) -> _KeywordMatches:
 
 
 def _best_first(scores: dict[int, float]) -> dict[int, float]:
-    return {chunk: scores[chunk] for chunk in sorted(scores, key=lambda chunk: (-scores[chunk], chunk))}
+    return {chunk: scores[chunk] for chunk in sorted(sorted(scores), key=scores.__getitem__, reverse=True)}
 
 
 def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str]:

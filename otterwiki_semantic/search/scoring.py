@@ -163,7 +163,7 @@ def score_candidates(
     rows = index.rows(list(candidates))
     coverage = _coverage(generation, words, rows)
     pages = index.pages_of(rows)
-    cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
+    cosines = np.array([each.similarity for each in found], dtype=np.float64)  # NaN where there is none
     similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
     as_name = 1.0 if by_ranks else name_share(coverage, ratio)
     name_weight = 1.0 if by_ranks else 2 * (1 - ratio) * as_name
@@ -251,11 +251,11 @@ def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[F
     Without a similarity, a chunk that lacks a vector (NaN) would not be found. It gets the similarity of the nearest chunk,
     reduced the worse its words match, because otherwise a single matching word would rank it first.
     """
-    keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
+    scores = np.array([each.keyword_score for each in found], dtype=np.float64)  # NaN where there is none
+    keyword = np.where(np.isnan(scores), floor, scores)
     if np.isnan(near).all():
         return np.zeros(len(found)), keyword
-    best = max((each.keyword_score for each in found if each.keyword_score is not None), default=0.0)
-    nearest = float(np.nanmax(near))
+    best, nearest = float(np.fmax.reduce(scores, initial=0.0)), float(np.nanmax(near))
     return np.where(np.isnan(near), nearest * keyword / best if best else nearest, near), keyword
 
 

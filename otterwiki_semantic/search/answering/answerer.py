@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from otterwiki_semantic.content.analysis import detect_language
 from otterwiki_semantic.core.errors import ChatModelError, SemanticError
@@ -16,10 +16,9 @@ from otterwiki_semantic.search.answering.prompt import (
     fit_sources,
     prompt,
     rewriting_prompt,
-    tokens_besides_sources,
 )
 from otterwiki_semantic.search.answering.sources import Source, queries_in
-from otterwiki_semantic.search.answering.statements import Statement, StatementParser
+from otterwiki_semantic.search.answering.statements import Statement, parsed_statements
 
 _LONGEST_REWRITES = 2_000
 """Characters after which a model that rewords a question is stopped."""
@@ -41,8 +40,7 @@ class Answerer:
     def fitting(self, sources: Sequence[Source], question: str, history: Sequence[Exchange]) -> list[Source]:
         """Return the sources that fit into the model's window."""
         assert self._model is not None
-        window = self._model.window
-        return fit_sources(sources, window, tokens_besides_sources(question, history, window))
+        return fit_sources(sources, question, history, self._model.window)
 
     def rewrites(
         self, question: str, history: Sequence[Exchange], seconds: float, is_cancelled: Callable[[], bool]
@@ -76,7 +74,7 @@ class Answerer:
         similarity = self._similarity(question)
         language = detect_language([source.text for source in sources], self._languages)
         messages = prompt(question, sources, history, [each.text for each in conflicts], self._model.window)
-        for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
+        for statement in parsed_statements(self._model.stream(messages, seconds, is_cancelled), len(sources)):
             if NO_ANSWER in statement.text.upper():
                 return
             if says_nothing_found(statement.text):
@@ -102,11 +100,3 @@ class Answerer:
             return [float(first @ each) for each in rest]
 
         return similarity
-
-
-def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
-    """Yield the statements in a model's output."""
-    parser = StatementParser(sources)
-    for chunk in chunks:
-        yield from parser.feed(chunk)
-    yield from parser.finish()
