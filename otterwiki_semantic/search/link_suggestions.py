@@ -51,7 +51,7 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
     Titles and aliases match in any case and with other endings in one of the `languages`. A single word must match the title
     exactly, unless it is rare. Links, code, headings and front matter are skipped. Raises errors of the catalog.
     """
-    markdown = _with_line_feeds(text)
+    markdown = text.replace("\r", " ")  # of the same length, with the line ends of a repository
     with catalog.snapshot():
         phrases = list(_phrases(catalog.labels, markdown, languages))
         path_of = catalog.pages.paths({page for _, _, page in phrases})
@@ -65,11 +65,6 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
             phrase = text[start:end]
             found[named] = Mention(start, end, phrase, named, title, urls.of(named), urls.link(named, phrase))
     return tuple(found.values())[:_MOST_MENTIONS]
-
-
-def _with_line_feeds(text: str) -> str:
-    """Return a text of the same length with the line ends of a repository."""
-    return text.replace("\r", " ")
 
 
 def _is_meant(phrase: str, title: str) -> bool:
@@ -127,7 +122,7 @@ def pages_about(
 
     Raises errors of the model, of the catalog and of ChromaDB.
     """
-    markdown = _with_line_feeds(text)
+    markdown = text.replace("\r", " ")  # of the same length, with the line ends of a repository
     paragraphs = _paragraphs(markdown)
     if not paragraphs:
         return ()

@@ -11,12 +11,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
 from otterwiki_semantic.search.answering.grounding import Similarity, says_nothing_found, unsupported_reason
-from otterwiki_semantic.search.answering.prompt import (
-    NO_ANSWER,
-    fit_sources,
-    prompt,
-    rewriting_prompt,
-)
+from otterwiki_semantic.search.answering.prompt import NO_ANSWER, fit_sources, prompt, rewriting_prompt
 from otterwiki_semantic.search.answering.sources import Source, queries_in
 from otterwiki_semantic.search.answering.statements import Statement, parsed_statements
 

@@ -74,7 +74,7 @@ Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
 
 def says_nothing_found(text: str) -> bool:
-    """Whether a statement only says that the sources do not answer; it needs no source."""
+    """Whether a statement only says that the sources do not answer."""
     bare = text.strip().rstrip(".!。")
     return bool(_NOTHING_FOUND.fullmatch(bare)) and not _GOES_ON.search(bare)
 
@@ -84,13 +84,11 @@ def unsupported_reason(
 ) -> str | None:
     """Return briefly why the cited sources do not support a statement, or None if they do.
 
-    A statement needs no source if it only announces, with a colon, what follows, or says that the sources do not answer.
+    A statement needs no source if it only announces, with a colon, what follows.
     """
     cited = [source for source in sources if source.number in statement.cited]
     if statement.kind is StatementKind.CODE:
         return _unsupported_code(statement.text, cited)
-    if says_nothing_found(statement.text):
-        return None
     text = _ANNOUNCES.sub("", clean(statement.text))
     said = [read_unit(sentence, language) for sentence in sentences(text)]
     said = [each for each in said if each.whole.words or each.whole.numbers or each.whole.markers]
