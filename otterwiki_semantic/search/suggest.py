@@ -212,20 +212,20 @@ def marked_ranges(label: str, beginnings: Collection[str], key: str = "") -> tup
     """Return what to mark in a name, in code points: its beginning if that is the `key`, else the beginnings of its words."""
     if key and name_key(label).startswith(key):
         start = next((part.start for part in name_parts(label)), 0)
-        return ((start, _end(label, start, lambda text: name_key(text).startswith(key))),)
+        return ((start, _end(label, start, key, name_key)),)
     found = []
     for part in name_parts(label):
         for start in (part.start, *part.inner):
             folded = fold(label[start : part.end])
             begun = max((each for each in beginnings if folded.startswith(each)), key=len, default="")
             if begun:
-                found.append((start, _end(label, start, lambda text, begun=begun: fold(text).startswith(begun))))
+                found.append((start, _end(label, start, begun, fold)))
     return merged_ranges(found)
 
 
-def _end(label: str, start: int, is_enough: Callable[[str], bool]) -> int:
-    """Return the end of the shortest sufficient part of a name, including accents on its last letter."""
-    end = bisect_left(range(len(label)), True, start + 1, key=lambda end: is_enough(label[start:end]))
+def _end(label: str, start: int, beginning: str, normalised: Callable[[str], str]) -> int:
+    """Return the end of the shortest part of a name that has the beginning, including accents on its last letter."""
+    end = bisect_left(range(len(label)), True, start + 1, key=lambda end: normalised(label[start:end]).startswith(beginning))
     while end < len(label) and unicodedata.combining(label[end]):
         end += 1
     return end
