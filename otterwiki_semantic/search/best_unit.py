@@ -159,13 +159,18 @@ _SIGNS = {
 }
 
 
-def _whole_words(patterns: Mapping[AnswerType, str]) -> dict[AnswerType, re.Pattern[str]]:
-    edges = {kind: "" if pattern.startswith(_AT_START) else _EDGE for kind, pattern in patterns.items()}
-    return {kind: re.compile(rf"{edge}(?:{patterns[kind]}){_EDGE}", re.IGNORECASE) for kind, edge in edges.items()}
+def _whole_words(pattern: str) -> str:
+    return rf"{'' if pattern.startswith(_AT_START) else _EDGE}(?:{pattern}){_EDGE}"
 
 
-_QUESTIONS = {language: _whole_words(table.questions) for language, table in _LANGUAGES.items()}
-_ANSWERS = {language: _whole_words(table.answers) for language, table in _LANGUAGES.items()}
+_QUESTIONS = {
+    language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.questions.items()}
+    for language, table in _LANGUAGES.items()
+}
+_ANSWERS = {
+    language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.answers.items()}
+    for language, table in _LANGUAGES.items()
+}
 _INTERROGATIVES = {
     language: re.compile(rf"\A(?:{table.interrogatives})\s", re.IGNORECASE) for language, table in _LANGUAGES.items()
 }
