@@ -30,7 +30,6 @@ sys.path.insert(0, str(ROOT))
 
 from otterwiki_semantic.core.records import SearchOptions  # noqa: E402
 from otterwiki_semantic.search import parse_query, scoring  # noqa: E402
-from otterwiki_semantic.search.candidates import Tier  # noqa: E402
 from otterwiki_semantic.search.evaluation import (  # noqa: E402
     PASSAGES,
     JudgedQuery,
@@ -42,6 +41,7 @@ from otterwiki_semantic.search.evaluation import (  # noqa: E402
     score,
 )
 from otterwiki_semantic.search.retrieval import retrieve  # noqa: E402
+from otterwiki_semantic.search.scoring import Tier  # noqa: E402
 from otterwiki_semantic.search.similarity_scale import Scale  # noqa: E402
 from otterwiki_semantic.storage import Filter, Generation  # noqa: E402
 from tools.fit_relevance import indexed  # noqa: E402

@@ -33,8 +33,6 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering import (
     Answerer,
-    CheckedStatement,
-    Conflict,
     Extract,
     Statement,
     extract_answer,
@@ -202,10 +200,10 @@ class AnswerService:
     def _write_sentences(self, running: _RunningAnswer, request: AskRequest) -> None:
         sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
         conflicts = find_conflicts(sources, self._languages[0])
-        running.conflicts = tuple(map(_source_conflict, conflicts))
+        running.conflicts = tuple(conflicts)
         asked = request.question, request.history, sources, conflicts
-        for checked in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
-            running.add(checked)
+        for statement, reason in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
+            running.add(statement, reason)
 
 
 class RateLimit:
@@ -269,10 +267,10 @@ class _RunningAnswer:
     def extract(self, extracts: Sequence[Extract]) -> None:
         for place, (_, texts, kind) in enumerate(extracts):
             for text in texts:
-                self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))
+                self.add(Statement(text, kind, place, (place + 1,)), None)
 
-    def add(self, checked: CheckedStatement) -> None:
-        statement, reason = checked.statement, checked.reason
+    def add(self, statement: Statement, reason: str | None) -> None:
+        """Add a sentence; `reason` says why its sources do not support it."""
         sources = tuple(number - 1 for number in statement.cited)
         sentence = AnswerSentence(statement.text, sources, reason is None, statement.kind.value, statement.block)
         with self._changed:
@@ -323,9 +321,3 @@ class _RunningAnswer:
             message=self._message,
             milliseconds=round(1000 * (self._ended - self._start)),
         )
-
-
-def _source_conflict(conflict: Conflict) -> SourceConflict:
-    places = [each.source - 1 for each in (conflict.first, conflict.second)]
-    newer, older = reversed(places) if conflict.newer == conflict.second.source else places
-    return SourceConflict((newer, older), conflict.describe())

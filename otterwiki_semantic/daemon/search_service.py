@@ -38,7 +38,6 @@ from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe
 from otterwiki_semantic.search import (
-    NO_RESULT,
     PinnedAnswers,
     Query,
     QueryVector,
@@ -115,7 +114,9 @@ class Searcher:
         embed = self.paragraphs.embed if embeds else None
         asked = replace(query, pinned=pinned), vector, options, scale, rerank_scores or {}, urls, embed
         found = search_chunks(generation, *asked)
-        return with_markdown(found, self._repository, generation.catalog, section_words) if options.markdown else found
+        if not options.markdown:
+            return found
+        return replace(found, hits=with_markdown(found.hits, self._repository, generation.catalog, section_words))
 
     def asking_in_background(self, generation: Generation, pause: Callable[[float], None]) -> Ask:
         """Return a function that searches a generation, serving or not, as for a user but without a reranker.
@@ -243,7 +244,7 @@ class SearchService:
         search = partial(self._search_once, queries, pending, wanted, urls, section_words)
         found = search([{}] * len(queries))
         if found is None:
-            return [_answer(query, NO_RESULT, self._reader.freshness(None)) for query in queries]
+            return [_answer(query, SearchResult(), self._reader.freshness(None)) for query in queries]
         reranked = self._reranking.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
         if any(each.scores for each in reranked):  # the index may have changed since the candidates were read
             found = search([each.scores for each in reranked]) or found

@@ -78,7 +78,6 @@ its latency `ms`, and whether a result was `relevant`. With questions, a run als
 """
 JUDGEMENTS = ("query", "kind", "page", "section", "answer")
 """Fields that a question's row copies from its entry in the query file."""
-_FIRST_PAGES = 10
 _MAX_LOSS = 0.1
 
 
@@ -180,7 +179,7 @@ def fingerprint(questions: Sequence[JudgedQuery]) -> str:
 def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> Metrics:
     """Return the metrics of one page ranking (paths, best first); repeated paths are ignored."""
     pages = _distinct(judged, ranking)
-    ranks = _relevant_ranks(judged, pages)
+    ranks = [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
     gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= _DEPTH)
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(_DEPTH, len(judged.relevant)) + 1))
     found = {k: sum(rank <= k for rank in ranks) for k in CUTOFFS}
@@ -196,10 +195,6 @@ def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True
 
 def _distinct(judged: JudgedQuery, ranking: Iterable[str]) -> list[str]:
     return [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
-
-
-def _relevant_ranks(judged: JudgedQuery, pages: Sequence[str]) -> list[int]:
-    return [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
 
 
 def holds(text: str, answer: str) -> bool:
@@ -226,24 +221,11 @@ def score_question(
     `marked` are the passages of the same search with `best_sentence`, for `unit`.
     """
     shown = [hit for hit in hits if _key(hit.path) not in judged.exclude][:PASSAGES]
-    none = dict.fromkeys(QUESTION_METRICS)
+    found: QuestionMetrics = dict.fromkeys(QUESTION_METRICS)
     silent = float(not any(hit.relevant for hit in shown))
     if judged.kind == UNANSWERABLE:
-        return {**none, "silent": silent}
-    of_answer = {**_section_and_answer(judged, shown), **_best_unit(judged, marked)}
-    return {**none, **page_metrics(judged, ranking), **of_answer, "wrongly_silent": silent}
-
-
-def page_metrics(judged: JudgedQuery, ranking: Iterable[str]) -> Metrics:
-    """Return `r1`, `r5` and `ndcg` of a question, from a page ranking (see `score`)."""
-    first = min(_relevant_ranks(judged, _distinct(judged, ranking)), default=math.inf)
-    gain = 1 / math.log2(first + 1) if first <= _DEPTH else 0.0
-    return {"r1": float(first == 1), "r5": float(first <= PASSAGES), "ndcg": gain}
-
-
-def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
-    """Return the section and answer metrics, where these are known."""
-    found: Metrics = {}
+        return found | {"silent": silent}
+    found |= page_metrics(judged, ranking) | {"wrongly_silent": silent}
     named = [names_section(judged, hit) for hit in shown]
     held = [has_answer(judged, hit.path, hit.text) for hit in shown]
     if judged.section is not None:
@@ -252,17 +234,19 @@ def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
         found |= {f"a{count}": float(any(held[:count])) for count in (1, 3, 5)}
     if judged.section is not None and any(held):
         found["labelled"] = float(named[held.index(True)])
+    units = [hit for hit in marked if _key(hit.path) not in judged.exclude][:PASSAGES]
+    if best := next((hit for hit in units if has_answer(judged, hit.path, hit.snippet)), None):
+        start, end = best.best_sentence or (0, 0)
+        found["unit"] = float(gives_answer(judged, best.path, best.snippet[start:end]))
     return found
 
 
-def _best_unit(judged: JudgedQuery, marked: Iterable[Hit]) -> Metrics:
-    """Return `unit` if a passage contains the answer: whether its best unit contains it, or is a substantial part of it."""
-    shown = [hit for hit in marked if _key(hit.path) not in judged.exclude][:PASSAGES]
-    for hit in shown:
-        if has_answer(judged, hit.path, hit.snippet):
-            start, end = hit.best_sentence or (0, 0)
-            return {"unit": float(gives_answer(judged, hit.path, hit.snippet[start:end]))}
-    return {}
+def page_metrics(judged: JudgedQuery, ranking: Iterable[str]) -> Metrics:
+    """Return `r1`, `r5` and `ndcg` of a question, from a page ranking (see `score`)."""
+    pages = _distinct(judged, ranking)
+    first = next((rank for rank, path in enumerate(pages, 1) if path in judged.relevant), math.inf)
+    gain = 1 / math.log2(first + 1) if first <= _DEPTH else 0.0
+    return {"r1": float(first == 1), "r5": float(first <= PASSAGES), "ndcg": gain}
 
 
 def gives_answer(judged: JudgedQuery, path: str, unit: str) -> bool:
@@ -323,7 +307,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
 
 
 def read_judged_queries(path: Path) -> list[JudgedQuery]:
-    """Return the entries of a query file that name a relevant page. Raises the errors of `read_query_file`."""
+    """Return the entries of a query file that name a relevant page; errors as for `read_query_file`."""
     return [judged for judged in read_query_file(path) if judged.relevant]
 
 
@@ -383,10 +367,10 @@ def _judge_pages(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run
     """Search for a query, add the results to a run, and return the paths of the pages in order."""
     start = time.perf_counter()
     found = ask(judged.query, options)
-    seconds = time.perf_counter() - start
+    milliseconds = round(1000 * (time.perf_counter() - start), 3)
     ranking = [hit.path for hit in found.hits]
-    pages = list(dict.fromkeys(ranking))[:_FIRST_PAGES]
-    run["asked"].append({"query": judged.query, "pages": pages, "ms": round(1000 * seconds, 3), "relevant": found.confident})
+    pages = list(dict.fromkeys(ranking))[:_DEPTH]
+    run["asked"].append({"query": judged.query, "pages": pages, "ms": milliseconds, "relevant": found.confident})
     if judged.relevant:
         facts: dict[str, Any] = {part: getattr(judged, part) for part in ("query", "relevant", "exclude")}
         facts |= {"degraded": found.degraded} if found.degraded else {}
@@ -396,18 +380,12 @@ def _judge_pages(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run
 
 def _judge_passages(ask: Ask, judged: JudgedQuery, options: SearchOptions, ranking: Sequence[str], run: Run) -> None:
     """Search for the passages that a user sees, and add the metrics of their answers to a run."""
-    as_shown = _as_shown(options, judged)
+    per_page = SearchOptions().max_chunks_per_page
+    wanted = min(MAX_RESULTS, PASSAGES + per_page * len(judged.exclude))
+    as_shown = structs.replace(options, n=wanted, limit=None, max_chunks_per_page=per_page)
     shown, marked = (ask(judged.query, each).hits for each in (as_shown, structs.replace(as_shown, best_sentence=True)))
     facts = {part: getattr(judged, part) for part in JUDGEMENTS}
     run["questions"].append(facts | score_question(judged, ranking, shown, marked))
-
-
-def _as_shown(options: SearchOptions, judged: JudgedQuery) -> SearchOptions:
-    """Return the options of a default search, with enough results to exclude pages."""
-    default = SearchOptions()
-    per_page = default.max_chunks_per_page
-    wanted = min(MAX_RESULTS, PASSAGES + per_page * len(judged.exclude))
-    return structs.replace(options, n=wanted, limit=None, max_chunks_per_page=per_page)
 
 
 def _with_means(name: str, run: Run) -> Run:
@@ -415,8 +393,7 @@ def _with_means(name: str, run: Run) -> Run:
     latencies = percentiles([row["ms"] for row in run["asked"]])
     whole = {"name": name, "metrics": means(rows) if rows else {}, "latency_ms": latencies, **run}
     if questions:
-        of_questions = {"metrics": question_means(questions), "by_kind": means_by_kind(questions), "rows": questions}
-        whole["questions"] = of_questions
+        whole["questions"] = {"metrics": question_means(questions), "by_kind": means_by_kind(questions), "rows": questions}
     return whole
 
 

@@ -1,4 +1,4 @@
-"""Query expansion: stems of other languages, corrected spelling, and synonyms.
+"""What a search adds to a query: stems of other languages, corrected spelling, synonyms, and pages pinned to a question.
 
 Synonyms come from a wiki page on which each line is a group. The words in ``pto, annual leave, vacation`` are equivalent;
 ``pto => annual leave, vacation`` expands the first word only. List markers are allowed; other lines and code are ignored.
@@ -6,17 +6,23 @@ Synonyms come from a wiki page on which each line is a group. The words in ``pto
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
+
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.analysis import words
+from otterwiki_semantic.content.analysis import Word, name_key, words
 from otterwiki_semantic.core.records import Correction, SearchOptions
+from otterwiki_semantic.embedding import Matrix, is_common_word
 from otterwiki_semantic.search.query import Query, free_text, parse_query
-from otterwiki_semantic.search.spelling import corrected
-from otterwiki_semantic.storage import KeywordIndex
+from otterwiki_semantic.search.similarity_scale import Scale
+from otterwiki_semantic.storage import Generation, KeywordIndex, PinnedQuestion, Vocabulary
 
 _MAX_BYTES = 1_000_000
 _MAX_GROUPS, _MAX_TERMS = 5_000, 50
@@ -25,6 +31,14 @@ _LONGEST_TERM = 6
 _MAX_VARIANTS = 6
 _MARKER = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])\s+")
 _ARROW = "=>"
+_ONE_ERROR, _TWO_ERRORS = 5, 9
+"""The least letters of a word that may have one error, and two."""
+_MAX_NEAREST = 50
+_MAX_LETTERS = 64
+_MAX_CORRECTED = 8
+"""Unknown words of a query that are compared with the wiki's; text in another language has many."""
+_SAME_QUESTION = 0.8
+"""The least similarity, on the bundled model's scale, of two wordings of a question."""
 
 Synonyms = Mapping[tuple[str, ...], Sequence[str]]
 """Terms, as words of the keyword index, with the texts to search for instead."""
@@ -37,22 +51,75 @@ def expand_query(
     right, corrections = text, tuple[Correction, ...]()
     if options.corrections:
         right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
-    texts = dict.fromkeys((text, right, *with_synonyms(right, synonyms)))
-    return replace(_parsed(texts, languages, is_draft=options.draft), corrections=corrections)
+    return _parsed((text, right, *with_synonyms(right, synonyms)), languages, corrections, is_draft=options.draft)
 
 
 def query_in_languages(text: str, languages: tuple[str, ...], *, is_draft: bool = False) -> Query:
     """Parse a query, with only its stems in other languages as variants."""
-    return _parsed([text], languages, is_draft=is_draft)
+    return _parsed([text], languages, (), is_draft=is_draft)
 
 
-def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool) -> Query:
+def _parsed(texts: Iterable[str], languages: tuple[str, ...], corrections: tuple[Correction, ...], *, is_draft: bool) -> Query:
     distinct: dict[tuple[object, ...], Query] = {}
-    for text, language in product(texts, languages):
+    for text, language in product(dict.fromkeys(texts), languages):
         parsed = parse_query(text, is_draft=is_draft, languages=languages, language=language)
         distinct.setdefault((parsed.name, parsed.parts, parsed.wholes), parsed)
     query, *variants = distinct.values()
-    return replace(query, variants=tuple(variants))
+    return replace(query, variants=tuple(variants), corrections=corrections)
+
+
+def corrected(
+    text: str, keywords: KeywordIndex, languages: Sequence[str], *, is_draft: bool = False
+) -> tuple[str, tuple[Correction, ...]]:
+    """Return a query with its misspelled words corrected, and the corrections, in order.
+
+    A word that is not in the wiki is replaced with the nearest one that is. An error is a missing, additional, wrong or
+    transposed letter (Damerau, 1964). A word of at least five letters may have one error, of at least nine letters two. A wrong
+    first letter, which is rare, counts as two. Common English words, phrases, exclusions, identifiers and the word that is
+    still being typed are unchanged.
+    """
+    typed = list(_plain_words(text, is_draft=is_draft))
+    stems = [
+        [stem for language in languages for each in words(text[start : start + len(spelled)], language) for stem in each.parts]
+        for start, spelled, _ in typed
+    ]
+    counts = keywords.frequencies([each for of_word in stems for each in of_word])
+    corrections = []
+    unknown = [
+        each
+        for each, of_word in zip(typed, stems, strict=True)
+        if not (any(counts[stem] for stem in of_word) or is_common_word(each[2]))
+    ]
+    for start, spelled, key in reversed(unknown[:_MAX_CORRECTED]):
+        if nearest := _nearest(key, keywords.vocabulary):
+            text = text[:start] + nearest + text[start + len(spelled) :]
+            corrections.append(Correction(key, nearest))
+    return text, tuple(dict.fromkeys(reversed(corrections)))
+
+
+def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, str, str]]:
+    """Yield the words that may be corrected: position, as typed, and folded."""
+    for start, part in free_text(text):
+        for word in words(part):
+            spelled = part[word.start : word.end]
+            is_plain = spelled.isalpha() and len(word.exact) == 1 and not (spelled.isupper() or word.is_unigram)
+            is_finished = not is_draft or start + word.end < len(text)
+            if is_plain and is_finished and len(word.exact[0]) >= _ONE_ERROR:
+                yield start + word.start, spelled, word.exact[0]
+
+
+def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
+    """Return the wiki's word with the fewest errors. Ties go to the word on the most pages. None if no word is close enough."""
+    may_have_two = len(word) >= _TWO_ERRORS
+    errors = 1 + may_have_two
+    known = vocabulary.beginning(word[0], len(word) - errors, len(word) + errors)
+    found = extract(word, known, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
+    distances = {each: distance for each, distance, _ in found}
+    pages = vocabulary.pages(distances)
+    if not pages and may_have_two:  # the first letter may be wrong, missing, additional or transposed
+        begun = (letter + rest for letter in vocabulary.first_letters(_MAX_LETTERS) for rest in (word, word[1:]))
+        pages = vocabulary.pages({word[1:], word[1] + word[0] + word[2:], *begun})
+    return min(pages, key=lambda each: (distances.get(each, 1), -pages[each], each), default=None)
 
 
 def with_synonyms(text: str, synonyms: Synonyms) -> tuple[str, ...]:
@@ -68,12 +135,15 @@ def _terms_in(text: str, synonyms: Synonyms) -> Iterator[tuple[int, int, Sequenc
         first = 0
         while first < len(found):
             for size in range(min(_LONGEST_TERM, len(found) - first), 0, -1):
-                key = tuple(part for word in found[first : first + size] for part in word.parts)
-                if others := synonyms.get(key):
+                if others := synonyms.get(_key(found[first : first + size])):
                     yield offset + found[first].start, offset + found[first + size - 1].end, others
                     first += size - 1
                     break
             first += 1
+
+
+def _key(found: Iterable[Word]) -> tuple[str, ...]:
+    return tuple(part for word in found if not word.is_unigram for part in word.parts)
 
 
 def read_synonyms(markdown: str) -> Synonyms:
@@ -102,8 +172,7 @@ def _lines(markdown: str) -> list[str]:
 def _terms(text: str) -> dict[str, tuple[str, ...]]:
     """Return the terms between commas, with their words in the keyword index."""
     terms = (" ".join(term.strip("`*_ ").split()) for term in text.split(",")[:_MAX_TERMS])
-    keys = {term: tuple(part for word in words(term) if not word.is_unigram for part in word.parts) for term in terms}
-    return {term: key for term, key in keys.items() if key}
+    return {term: key for term in terms if (key := _key(words(term)))}
 
 
 class SynonymPage:
@@ -122,6 +191,39 @@ class SynonymPage:
             return known
         blob = self._repository.page_blob(commit, self._path)
         content = next(self._repository.read_blobs([blob], _MAX_BYTES)) if blob else b""
-        known = read_synonyms(content.decode("utf-8", errors="replace"))
-        self._read = commit, known
-        return known
+        self._read = commit, read_synonyms(content.decode("utf-8", errors="replace"))
+        return self._read[1]
+
+
+class PinnedAnswers:
+    """Find the pages that are pinned to a query, even in other words; `embed` returns the vector of a question."""
+
+    def __init__(self, embed: Callable[[str], Matrix]) -> None:
+        self._embed = embed
+        self._vectors: dict[str, Matrix] = {}
+
+    def refresh(self, questions: Iterable[PinnedQuestion]) -> None:
+        """Embed questions. Raises errors of `embed`.
+
+        Until it succeeds, and if questions may not be embedded, only the same words match.
+        """
+        self._vectors = {each.text: self._embed(each.text) for each in questions if each.may_be_embedded}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the questions that are matched by meaning."""
+        return hashlib.sha256("\n".join(sorted(self._vectors)).encode()).hexdigest()[:16]
+
+    def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
+        """Return the pages that are pinned to a query. Raises errors of the catalog."""
+        answers = generation.catalog.reader.answers() if generation.catalog.is_current else ()
+        if not answers:
+            return ()
+        asked, names = vector(), {each.name for each in query.all}
+        return tuple(each.path for each in answers if name_key(each.text) in names or self._is_same(each.text, asked, scale))
+
+    def _is_same(self, question: str, asked: Matrix | None, scale: Scale) -> bool:
+        known = self._vectors.get(question)
+        if known is None or asked is None or known.shape != asked.shape:
+            return False
+        return scale.to_bundled(float(np.dot(known, asked))) >= _SAME_QUESTION

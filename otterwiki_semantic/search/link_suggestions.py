@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from itertools import pairwise
 
-import numpy as np
 from msgspec import structs
 from rapidfuzz.distance import OSA
 
@@ -15,9 +14,10 @@ from otterwiki_semantic.content.analysis import name_key, stem
 from otterwiki_semantic.content.pages import find_links, page_key, page_name, prose
 from otterwiki_semantic.core.parameter_parsing import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import LikelyDuplicate, Mention, PageUrls, RelatedPage, SuggestedLabel, SuggestRequest
-from otterwiki_semantic.embedding import Matrix, is_common_word
-from otterwiki_semantic.search.related import PageVectors, pages_near
-from otterwiki_semantic.search.similarity_scale import Scale
+from otterwiki_semantic.embedding import is_common_word
+from otterwiki_semantic.search.best_unit import Embed
+from otterwiki_semantic.search.related import pages_near
+from otterwiki_semantic.search.similarity_scale import Scale, spread_evenly
 from otterwiki_semantic.search.suggest import suggest
 from otterwiki_semantic.storage import Catalog, Generation, LabelTable
 
@@ -44,17 +44,6 @@ _SUGGESTED, _SIMILAR = 10, 0.8
 _TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
-Embed = Callable[[Sequence[str]], Matrix]
-
-
-class _Phrase(NamedTuple):
-    """Words of the text that name one page."""
-
-    start: int
-    end: int
-    page: int
-    """The page's number."""
-
 
 def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[str], urls: PageUrls) -> tuple[Mention, ...]:
     """Return the phrases of a text that name a page, one per page, without the page at `path` and pages already linked.
@@ -62,10 +51,10 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
     Titles and aliases match in any case and with other endings in one of the `languages`. A single word must match the title
     exactly, unless it is rare. Links, code, headings and front matter are skipped. Raises errors of the catalog.
     """
-    markdown = _with_line_feeds(text)
+    markdown = text.replace("\r", " ")  # of the same length, with the line ends of a repository
     with catalog.snapshot():
         phrases = list(_phrases(catalog.labels, markdown, languages))
-        path_of = catalog.pages.paths({phrase.page for phrase in phrases})
+        path_of = catalog.pages.paths({page for _, _, page in phrases})
         titles = catalog.pages.titles(path_of.values())
     known = {page_key(path), *find_links(markdown, path, {page_key(each) for each in path_of.values()})}
     found: dict[str, Mention] = {}
@@ -78,11 +67,6 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
     return tuple(found.values())[:_MOST_MENTIONS]
 
 
-def _with_line_feeds(text: str) -> str:
-    """Return a text of the same length with the line ends of a repository."""
-    return text.replace("\r", " ")
-
-
 def _is_meant(phrase: str, title: str) -> bool:
     """Whether a phrase refers to the page that it names; a single word may be an everyday one."""
     if sum(map(str.isalpha, phrase)) < _LEAST_LETTERS:
@@ -92,44 +76,30 @@ def _is_meant(phrase: str, title: str) -> bool:
     return (phrase == title and phrase != phrase.lower()) or not is_common_word(phrase.casefold())
 
 
-def _phrases(labels: LabelTable, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
-    """Yield the longest names in a text that belong to exactly one page, in order."""
+def _phrases(labels: LabelTable, text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield the longest names in a text that belong to exactly one page, in order: start, end, and the page's number."""
     words = list(_WORD.finditer(prose(text)))
     # A text may repeat its words thousands of times.
     begins_name, pages_named = cache(labels.begins_name), cache(labels.pages_named)
     pages_inflected = cache(partial(_pages_inflected, labels, languages))
     at = 0
     while at < len(words):
-        run = _run(text, words[at : at + _MOST_WORDS])
-        keys = _keys(begins_name, text, run)
+        run, keys = [words[at]], ["", name_key(words[at][0])]
+        for word in words[at + 1 : at + _MOST_WORDS]:
+            if not begins_name(keys[-1]) or not _BETWEEN_WORDS.fullmatch(text, run[-1].end(), word.start()):
+                break
+            run.append(word)
+            keys.append(name_key(text[run[0].start() : word.end()]))
         for number in range(len(keys) - 1, 0, -1):
             pages = pages_named(keys[number])
             if not pages and (number > 1 or not is_common_word(keys[number])):
                 pages = pages_inflected(keys[number - 1], keys[number])
             if len(pages) == 1:
-                yield _Phrase(run[0].start(), run[number - 1].end(), next(iter(pages)))
+                yield run[0].start(), run[number - 1].end(), next(iter(pages))
                 at += number
                 break
         else:
             at += 1
-
-
-def _run(text: str, words: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
-    """Return the first words that may belong to one name."""
-    number = 1
-    while number < len(words) and _BETWEEN_WORDS.fullmatch(text, words[number - 1].end(), words[number].start()):
-        number += 1
-    return words[:number]
-
-
-def _keys(begins_name: Callable[[str], bool], text: str, run: Sequence[re.Match[str]]) -> list[str]:
-    """Return the keys of the first 0, 1, 2, … words, until a key begins no name."""
-    keys = [""]
-    for word in run:
-        keys.append(name_key(text[run[0].start() : word.end()]))
-        if not begins_name(keys[-1]):
-            break
-    return keys
 
 
 def _pages_inflected(labels: LabelTable, languages: Sequence[str], before: str, key: str) -> set[int]:
@@ -152,11 +122,12 @@ def pages_about(
 
     Raises errors of the model, of the catalog and of ChromaDB.
     """
-    markdown = _with_line_feeds(text)
-    chosen = _chosen(_paragraphs(markdown), len(text) if cursor is None else cursor)
-    if not chosen:
+    markdown = text.replace("\r", " ")  # of the same length, with the line ends of a repository
+    paragraphs = _paragraphs(markdown)
+    if not paragraphs:
         return ()
-    own = PageVectors(list(range(len(chosen))), np.asarray(embed(chosen)))
+    chosen = _chosen(paragraphs, len(text) if cursor is None else cursor)
+    own = list(range(len(chosen))), embed(chosen)
     floor = scale.from_bundled(_FLOOR)
     found = pages_near(generation, own, path, (), n, scale, urls, pairs=1)
     near = [page for page in found if page.similarity >= floor]
@@ -175,10 +146,10 @@ def likely_duplicates(
         return ()
     floor = scale.from_bundled(_DUPLICATE)
     heading = _TITLE.search(text)
-    names = [name for name in (heading[1] if heading else "", page_name(path)) if name]
-    found = {each.path: each.title for name in names for each in _pages_of_similar_name(catalog, name)}
+    names = filter(None, (heading[1] if heading else "", page_name(path)))
+    titles = {each.path: each.title for name in names for each in _pages_of_similar_name(catalog, name)}
     near = {page.path: page for page in pages if page.similarity >= floor and page.kind is None}
-    titles = found | {page.path: page.title for page in near.values()}
+    titles |= {page.path: page.title for page in near.values()}
     return tuple(
         LikelyDuplicate(
             name=page_name(other),
@@ -207,16 +178,12 @@ def _pages_of_similar_name(catalog: Catalog, name: str) -> list[SuggestedLabel]:
 
 def _paragraphs(text: str) -> list[tuple[int, str]]:
     """Return the paragraphs of a text that are long enough, with their positions."""
-    starts = [0, *(match.end() for match in _BLANK_LINE.finditer(text))]
-    ends = [*starts[1:], len(text)]
-    parts = [(start, text[start:end].strip()[:_MAX_PARAGRAPH]) for start, end in zip(starts, ends, strict=True)]
+    starts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
+    parts = [(start, text[start:end].strip()[:_MAX_PARAGRAPH]) for start, end in pairwise(starts)]
     return [(start, part) for start, part in parts if len(part.split()) >= _MIN_WORDS]
 
 
 def _chosen(paragraphs: Sequence[tuple[int, str]], cursor: int) -> list[str]:
     """Return the paragraphs to embed, in order: the nearest to the cursor, and others evenly spread."""
     near = sorted(range(len(paragraphs)), key=lambda number: abs(paragraphs[number][0] - cursor))[:_NEAR_CURSOR]
-    spread = (
-        np.linspace(0, len(paragraphs) - 1, min(len(paragraphs), _PARAGRAPHS - len(near))).astype(int) if paragraphs else ()
-    )
-    return [paragraphs[number][1] for number in sorted({*near, *map(int, spread)})]
+    return [paragraphs[number][1] for number in sorted({*near, *spread_evenly(len(paragraphs), _PARAGRAPHS - len(near))})]

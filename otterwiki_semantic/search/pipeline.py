@@ -8,10 +8,10 @@ from itertools import islice
 
 from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
 from otterwiki_semantic.search.best_unit import Embed, UnitChooser
-from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
-from otterwiki_semantic.search.results import ResultBuilder, Shown
-from otterwiki_semantic.search.retrieval import QueryVector, retrieve
+from otterwiki_semantic.search.results import ResultBuilder
+from otterwiki_semantic.search.retrieval import CandidateSet, QueryVector, retrieve
+from otterwiki_semantic.search.scoring import Candidate, Tier
 from otterwiki_semantic.search.selection import deduplicator, select
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
@@ -36,20 +36,17 @@ RerankScores = Mapping[str, float]
 class SearchResult:
     """The results of a search."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[Hit, ...] = ()
     """All from the first, whatever the offset."""
-    confident: bool
+    confident: bool = False
     """Whether any of the hits is relevant."""
-    degraded: str | None
+    degraded: str | None = None
     """Which part of the search failed, and why."""
-    facets: Facets | None
-    total_hits: TotalHits
+    facets: Facets | None = None
+    total_hits: TotalHits = field(default=TotalHits(0, "gte"))
     is_keyword_index_corrupt: bool = False
     shortlist: Shortlist = field(default_factory=dict)
     """Passages to rerank, if reranking was requested and has not run yet."""
-
-
-NO_RESULT = SearchResult((), confident=False, degraded=None, facets=None, total_hits=TotalHits(0, "gte"))
 
 
 def search_chunks(
@@ -74,8 +71,8 @@ def search_chunks(
     """
     catalog = generation.catalog
     where = filter_of(options.filters, query)
-    limit, ranking, hits, shortlist = _CANDIDATES, list[Candidate](), list[Hit](), dict[str, str]()
-    shown = Shown()
+    limit, ranking, hits, shown = _CANDIDATES, list[Candidate](), list[Hit](), set[tuple[str, int]]()
+    shortlist: Shortlist = {}
     units: UnitChooser | None = None
     while True:
         found = retrieve(generation, query, vector, where, options, limit, scale)
@@ -85,12 +82,12 @@ def search_chunks(
         is_whole = found.is_complete or len(ranked) < len(eligible) or _is_exhausted(found, options)
         is_last = is_whole or limit >= _MAX_CANDIDATES
         if limit == _CANDIDATES and options.rerank and not rerank_scores:
-            shortlist = dict(_shortlist(ranked, options, catalog))
+            shortlist = _shortlist(ranked, options, catalog)
         results = ResultBuilder(catalog, query, found, ranked, options, urls, units)
         if is_last or options.sort is Sort.RELEVANCE:  # otherwise the newest may still be missing
             most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
             added, also_on = select(ranking, ranked, most, options, catalog)
-            hits += results.hits(added, also_on, shown, max(0, options.end - len(ranking)))
+            hits += results.hits(added, also_on, shown, len(ranking), max(0, options.end - len(ranking)))
             ranking += added
         if is_last or len(ranking) >= options.end:
             break
@@ -151,11 +148,7 @@ def _is_readable(candidate: Candidate) -> bool:
 
 
 def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -> list[Candidate]:
-    """Return the candidates in the requested order.
-
-    Sorting by date includes only relevant candidates, or the best few if there are none: the newest of all would hardly match
-    the query.
-    """
+    """Return the candidates in the requested order; by date only relevant ones, or the best few if there are none."""
     if options.sort is Sort.RELEVANCE:
         return ranked
     relevant = [each for each in ranked if each.is_relevant] or ranked[:_BEST_FEW]
@@ -165,8 +158,11 @@ def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -
 
 def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
     """Return whether all further candidates by meaning would be below the requested similarity."""
-    nearest = [each.similarity for each in found.candidates if each.semantic_rank is not None and each.similarity is not None]
-    return options.min_similarity is not None and bool(nearest) and min(nearest) < options.min_similarity
+    threshold = options.min_similarity
+    if threshold is None:
+        return False
+    nearest = (each.similarity for each in found.candidates if each.semantic_rank is not None)
+    return any(similarity is not None and similarity < threshold for similarity in nearest)
 
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:

@@ -74,11 +74,6 @@ class Query:
         """The query and its variants."""
         return self, *self.variants
 
-    @property
-    def identifier(self) -> str:
-        """The whole query as one stored word."""
-        return stem(self.name, self.language)
-
 
 @cache
 def _function_stems(languages: tuple[str, ...], language: str) -> frozenset[str]:
@@ -96,9 +91,8 @@ def parse_query(
 ) -> Query:
     """Parse a query, with the stems of one of the wiki's languages, by default the first.
 
-    A query that excludes everything it names is plain text, as are phrases and exclusions after the 16th.
-
-    The last word of a draft also matches as a prefix if it has at least four letters.
+    A query that excludes everything it names is plain text, as are phrases and exclusions after the 16th. The last word of a
+    draft also matches as a prefix if it has at least four letters.
     """
     language = language or languages[0]
     source = text.translate(_CURLY)
@@ -110,14 +104,18 @@ def parse_query(
         asked, without = text, []
     run = _run(asked, language)
     parts = [part for word in run if not word.is_unigram for part in word.parts]
+    prefixes = [word.whole for word in run if word.is_unigram]
+    is_typing = is_draft and text[-1:].isalnum()
+    if is_typing and run and len(run[-1].exact[-1]) >= _MIN_BEGINNING:
+        prefixes.append(run[-1].exact[-1])
     return Query(
         text=asked,
         parts=_distinct(parts),
         sought=_distinct([part for part in parts if part not in _function_stems(languages, language)] or parts),
         wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
         pairs=_distinct(pairwise(parts)),
-        prefixes=_distinct((*(word.whole for word in run if word.is_unigram), *(_beginning(text, run) if is_draft else ()))),
-        unfinished=parts[-1] if is_draft and parts and text[-1:].isalnum() else "",
+        prefixes=_distinct(prefixes),
+        unfinished=parts[-1] if is_typing and parts else "",
         phrases=_runs(phrases, language),
         without=_runs(without, language),
         literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase, language) and phrase.strip()),
@@ -136,12 +134,6 @@ def free_text(text: str) -> Iterator[tuple[int, str]]:
     yield start, text[start:]
 
 
-def _beginning(text: str, run: Sequence[Word]) -> Iterator[str]:
-    """Yield the last word of a text that is still being typed, if it is long enough to be useful."""
-    if run and text[-1:].isalnum() and len(run[-1].exact[-1]) >= _MIN_BEGINNING:
-        yield run[-1].exact[-1]
-
-
 def _distinct(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
 
@@ -157,9 +149,8 @@ def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
 
 def _runs(texts: Iterable[str], language: str) -> tuple[tuple[Word, ...], ...]:
     """Return the runs of words in the texts, without repeats; none for a text without words."""
-    found = (_run(text, language) for text in texts)
-    runs = {tuple(part for word in run for part in word.exact): run for run in found if run}
-    return tuple(runs.values())
+    runs = (_run(text, language) for text in texts)
+    return tuple({tuple(part for word in run for part in word.exact): run for run in runs if run}.values())
 
 
 def _run(text: str, language: str) -> tuple[Word, ...]:
@@ -238,20 +229,25 @@ class Highlighter:
         prefixes = tuple({prefix for each in query.all for prefix in each.prefixes})
 
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
-            return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
+            return whole in wanted or not wanted.isdisjoint(parts) or whole.startswith(prefixes)
 
         initials = {word[:1] for word in (*wanted, *prefixes)} if query.languages == (ENGLISH,) else None
         self._matcher = WordMatcher(is_wanted, initials, query.languages)
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the matching ranges of a text (start to before end), in order and without overlaps."""
-        ranges: list[tuple[int, int]] = []
-        for start, end in self._matcher.spans(text):
-            if ranges and start <= ranges[-1][1]:
-                ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
-            else:
-                ranges.append((start, end))
-        return tuple(ranges)
+        return merged_ranges(self._matcher.spans(text))
+
+
+def merged_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return ranges in order, with adjacent and overlapping ones merged."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
 
 
 def filter_of(filters: Filters, query: Query) -> Filter:

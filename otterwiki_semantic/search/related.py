@@ -11,7 +11,7 @@ import numpy as np
 from otterwiki_semantic.content.pages import page_key, page_name
 from otterwiki_semantic.core.records import PageUrls, RelatedPage, SectionMatch, StoredChunk
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.similarity_scale import Scale
+from otterwiki_semantic.search.similarity_scale import Scale, spread_evenly
 from otterwiki_semantic.storage import Generation
 
 _PROBES = 12
@@ -19,9 +19,11 @@ _PROBES = 12
 _NEAREST = 60
 _PAGES_PER_RESULT = 6
 _PAIRS = 3
-_NO_CHUNKS: Mapping[int, StoredChunk] = MappingProxyType({})
 _FLOOR = 0.35
 """The least similarity of suggested pages, on the bundled model's scale."""
+
+Vectors = tuple[list[int], Matrix]
+"""The ids and vectors of a page's chunks, or of the paragraphs of an unsaved text."""
 
 
 def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls: PageUrls) -> tuple[RelatedPage, ...]:
@@ -35,25 +37,18 @@ def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls:
     if own is None:
         return ()
     links = generation.catalog.pages.link_targets(path)
-    return pages_near(generation, PageVectors(*own), path, links, n, scale, urls, reader.chunks(own[0]))
-
-
-class PageVectors(NamedTuple):
-    """The vectors of a page's chunks, or of the paragraphs of an unsaved text."""
-
-    ids: list[int]
-    vectors: Matrix
+    return pages_near(generation, own, path, links, n, scale, urls, reader.chunks(own[0]))
 
 
 def pages_near(
     generation: Generation,
-    own: PageVectors,
+    own: Vectors,
     path: str,
     links: Container[str],
     n: int,
     scale: Scale,
     urls: PageUrls,
-    own_chunks: Mapping[int, StoredChunk] = _NO_CHUNKS,
+    own_chunks: Mapping[int, StoredChunk] = MappingProxyType({}),
     pairs: int = _PAIRS,
 ) -> tuple[RelatedPage, ...]:
     """Return the pages nearest in meaning to some vectors, without the one at `path`; `links` are the keys of linked pages.
@@ -61,7 +56,7 @@ def pages_near(
     `own_chunks` are the chunks of the vectors, if any. The similarity of pages is the mean of their nearest `pairs`.
     """
     reader = generation.catalog.reader
-    others = reader.page_vectors(_near_pages(generation, own.vectors, path, n))
+    others = reader.page_vectors(_near_pages(generation, own[1], path, n))
     pairs_of = {other: _nearest_pairs(own, chunks, pairs) for other, chunks in others.items()}
     nearest = sorted(pairs_of, key=lambda other: (-_similarity(pairs_of[other]), other))[:n]
     stored = reader.chunks([pair.other for other in nearest for pair in pairs_of[other]])
@@ -110,9 +105,8 @@ def _sections(
 
 def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> list[str]:
     """Return candidates: the pages of the nearest passages to the page's chunks and to their mean."""
-    spread = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _PROBES)).astype(int))
     mean = vectors.mean(axis=0)
-    probes = [*vectors[spread], mean / max(float(np.linalg.norm(mean)), 1e-9)]
+    probes = [*vectors[spread_evenly(len(vectors), _PROBES)], mean / max(float(np.linalg.norm(mean)), 1e-9)]
     best: dict[str, float] = {}
     for probe in probes:
         for candidate, similarity in generation.nearest(probe, _NEAREST + len(vectors)).found:
@@ -121,7 +115,7 @@ def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> l
     return sorted(best, key=lambda other: (-best[other], other))[: _PAGES_PER_RESULT * n]
 
 
-def _nearest_pairs(own: tuple[list[int], Matrix], other: tuple[list[int], Matrix], most: int) -> list[_Pair]:
+def _nearest_pairs(own: Vectors, other: Vectors, most: int) -> list[_Pair]:
     """Return the nearest pairs of chunks of two pages, nearest first, each chunk in one pair."""
     (own_ids, own_vectors), (other_ids, other_vectors) = own, other
     similarity = own_vectors @ other_vectors.T

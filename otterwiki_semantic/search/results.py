@@ -1,18 +1,28 @@
-"""Build results from chosen candidates: text, highlights, relevance, explanations and facets."""
+"""Build results from chosen candidates: text, highlights, relevance, explanations, facets, Markdown from git and excerpts."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import pairwise
 
+from msgspec import structs
+
+from otterwiki_semantic.content import Repository, excerpt_window
+from otterwiki_semantic.content.chunking import count_words
+from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown
 from otterwiki_semantic.content.pages import parent_path
+from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import (
+    Answer,
     ChunkSection,
     Explanation,
     Facets,
+    Highlight,
     Hit,
     HitUnit,
     PageUrls,
@@ -23,9 +33,11 @@ from otterwiki_semantic.core.records import (
     cited_title,
     page_number,
 )
-from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
-from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
+from otterwiki_semantic.search.best_unit import Range, ScoredUnit, UnitChooser
 from otterwiki_semantic.search.query import Highlighter, Query
+from otterwiki_semantic.search.retrieval import CandidateSet
+from otterwiki_semantic.search.scoring import Candidate, Tier
 from otterwiki_semantic.storage import Catalog
 
 _JOINED_SHARE = 0.75
@@ -37,6 +49,18 @@ _JOINED_BLOCK = 5
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 _MAX_JOINED = 3
+_WHOLE_SECTIONS = 3
+"""Best results that are returned with the rest of a small section."""
+_SMALL_SECTION = 120
+"""Words of a small section."""
+_CHARACTERS_PER_WORD = 8
+_MAX_GROWTH, _LONG = 3, 2_000
+"""How much longer than the passage its whole blocks may be, and the length in characters above which this applies."""
+_MAX_WORD_CHARACTERS = 10
+"""An upper bound for the mean length of words, which is large in text without spaces."""
+_MIN_CHARACTERS = 60
+_CUT = "…"
+
 _OF_CHUNK = (
     *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
     *("chunk_index", "total_chunks", "page_word_count", "updated", "kind"),
@@ -44,13 +68,7 @@ _OF_CHUNK = (
 """Fields that a result copies from its chunk."""
 
 
-@dataclass(slots=True)
-class Shown:
-    """What earlier results already show."""
-
-    chunks: set[tuple[str, int]] = field(default_factory=set)
-    """Chunks of results and their joined neighbours, by page and number."""
-    results: int = 0
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -70,16 +88,16 @@ class ResultBuilder:
         self,
         chosen: Sequence[Candidate],
         also_on: Mapping[int, set[str]],
-        shown: Shown | None = None,
-        count: int | None = None,
-    ) -> tuple[Hit, ...]:
-        """Return the results, best first, at most `count`; `also_on` has the pages that repeat a chunk.
+        shown: set[tuple[str, int]],
+        first: int,
+        count: int,
+    ) -> list[Hit]:
+        """Return up to `count` results, best first; the number of the first one is `first`, from 0.
 
-        `shown` holds what earlier results show, and is updated. The text of a result depends on the results before it and the
-        next few, but not on `count`.
+        `also_on` has the pages that repeat a chunk. `shown` has the chunks of earlier results and their joined neighbours, by
+        page and number, and is updated. The text of a result depends on the results before it and the next few, but not on
+        `count`.
         """
-        shown = shown or Shown()
-        count = len(chosen) if count is None else count
         chosen = chosen[: -(-count // _JOINED_BLOCK) * _JOINED_BLOCK]
         neighbours = self._neighbours(chosen)
         stored = self.catalog.reader.chunks([each.id for each in (*chosen, *neighbours)])
@@ -87,19 +105,16 @@ class ResultBuilder:
         near = [stored[each.id] for each in neighbours if each.id in stored]
         runs: list[list[StoredChunk]] = []
         for start in range(0, len(chosen), _JOINED_BLOCK):
-            runs += chunk_runs([stored[each.id] for each in chosen[start : start + _JOINED_BLOCK]], near, shown.chunks)
+            runs += chunk_runs([stored[each.id] for each in chosen[start : start + _JOINED_BLOCK]], near, shown)
         chosen = chosen[:count]
         highlights = [self._highlighter.ranges(stored[each.id].text) for each in chosen]
         units = self._units([stored[each.id] for each in chosen], highlights)
-        first, shown.results = shown.results, shown.results + len(chosen)
-        return tuple(
-            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()), matches, ranked)
+        return [
+            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, ()), matches, ranked)
             for rank, (each, run, matches, ranked) in enumerate(zip(chosen, runs, highlights, units, strict=False), first)
-        )
+        ]
 
-    def _units(
-        self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[tuple[int, int], ...]]
-    ) -> list[Sequence[ScoredUnit]]:
+    def _units(self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[Range, ...]]) -> list[Sequence[ScoredUnit]]:
         """Return the units of each chunk, best first, where the results need them."""
         if self.options.needs_best_sentence:
             return list(self.units.rank(chunks, highlights))
@@ -126,7 +141,7 @@ class ResultBuilder:
         steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
         close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
         share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
-        threshold = share * max((each.score for each in self.ranked), default=0.0)
+        threshold = share * max([each.score for each in self.ranked], default=0.0)
         best = [each for each in self.ranked if each.score >= threshold > 0]
         near = [each for each in best if (each.path, each.chunk.ordinal) in close]
         return sorted(near, key=lambda each: -each.score)
@@ -141,8 +156,8 @@ class ResultBuilder:
         chunk: StoredChunk,
         run: Sequence[StoredChunk],
         rank: int,
-        also_on: set[str],
-        highlights: tuple[tuple[int, int], ...],
+        also_on: Iterable[str],
+        highlights: tuple[Range, ...],
         units: Sequence[ScoredUnit],
     ) -> Hit:
         """Return a candidate as a result, named after the section of the best of its `units`, which is the first."""
@@ -180,9 +195,13 @@ class ResultBuilder:
         )
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:
-        is_reranked = candidate.rank_before is not None
-        is_sorted = self.options.sort is Sort.UPDATED
-        is_moved = self.options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE
+        rule = candidate.tier.name.lower().replace("_", " ")
+        if self.options.sort is Sort.UPDATED:
+            rule = "updated"
+        elif self.options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE:
+            rule = "diversity"
+        elif candidate.rank_before is not None:
+            rule = "reranker"
         return Explanation(
             semantic=_score(candidate.semantic_rank, candidate.similarity),
             keyword=_score(candidate.keyword_rank, candidate.keyword_score),
@@ -191,7 +210,7 @@ class ResultBuilder:
             names=_rounded(candidate.name_points),
             links=_rounded(candidate.link_points),
             recency=_rounded(candidate.recency_points),
-            rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
+            rule=rule,
             coverage=_rounded(candidate.coverage),
             relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
@@ -260,10 +279,10 @@ def joined_text(run: Sequence[StoredChunk]) -> str:
     """Return the text of consecutive chunks without overlaps, with the heading path where it changes."""
     if not run:
         return ""
-    text = run[0].text[: run[0].prefix_length] + _own(run[0]).lstrip()
-    for before, following in pairwise(run):
+    own = [chunk.text[chunk.prefix_length + chunk.overlap_length :] for chunk in run]
+    text = run[0].text[: run[0].prefix_length] + own[0].lstrip()
+    for (before, following), new in zip(pairwise(run), own[1:], strict=True):
         goes_on = following.overlap_length > 0 or before.section_path == following.section_path
-        new = _own(following)
         text += ("" if new[:1].isspace() else "\n\n") + new if goes_on else f"\n\n{following.text}"
     return text
 
@@ -283,5 +302,79 @@ def context_around(
     return joined_text(before) or None, joined_text(after) or None
 
 
-def _own(chunk: StoredChunk) -> str:
-    return chunk.text[chunk.prefix_length + chunk.overlap_length :]
+def with_markdown(hits: Sequence[Hit], repository: Repository, catalog: Catalog, section_words: int) -> tuple[Hit, ...]:
+    """Return the results of a catalog search with their Markdown, unless git fails. Raises errors of the catalog.
+
+    Sections of up to `section_words` words are returned whole; if 0, only small sections of the best results.
+    """
+    try:
+        pages = _texts(hits, repository, catalog.pages.blobs({hit.path for hit in hits}))
+    except RepositoryError as error:
+        log.warning("passages are returned without their Markdown: %s", error)
+        return tuple(hits)
+    sizes = [section_words or (_SMALL_SECTION if rank < _WHOLE_SECTIONS else 0) for rank in range(len(hits))]
+    return tuple(
+        _with_markdown(hit, pages[hit.path], size) if hit.path in pages else hit for hit, size in zip(hits, sizes, strict=True)
+    )
+
+
+def _texts(hits: Sequence[Hit], repository: Repository, blobs: Mapping[str, str]) -> dict[str, str]:
+    """Return the Markdown of pages from git, and of attached files where known, by path. Raises errors of git."""
+    kinds = {hit.path: hit.kind for hit in hits}
+    texts = {path: text.markdown for path, kind in kinds.items() if kind and (text := repository.file_text(blobs[path], kind))}
+    pages = [path for path in blobs if not kinds[path]]
+    contents = repository.read_blobs((blobs[path] for path in pages), MAX_PAGE_BYTES)
+    return texts | {path: content.decode("utf-8", "replace") for path, content in zip(pages, contents, strict=True)}
+
+
+def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
+    words = section_words if hit.relevant else 0
+    source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
+    own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
+    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # very long lines
+        source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
+    return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)
+
+
+def with_excerpts(answer: Answer, options: SearchOptions) -> Answer:
+    """Return an answer with excerpts if requested, and without `best_sentence` unless requested."""
+    if options.highlight is None and options.crop is None:
+        return answer
+    return structs.replace(answer, results=tuple(_with_excerpt(hit, options) for hit in answer.results))
+
+
+def _with_excerpt(hit: Hit, options: SearchOptions) -> Hit:
+    start = hit.prefix_length + hit.overlap_length
+    matches = [(begin, end) for begin, end in hit.highlights if begin >= start]
+    size = _size(hit.snippet[start:], options.crop)
+    first, last = excerpt_window(hit.snippet, start, matches, hit.best_sentence, size, is_filled=True)
+    text = hit.snippet[first:last].rstrip()
+    before = f"{_CUT} " if hit.snippet[start:first].strip() else ""
+    after = f" {_CUT}" if hit.snippet[last:].strip() else ""
+    shift, end = len(before) - first, first + len(text)
+    ranges = tuple((begin + shift, min(stop, end) + shift) for begin, stop in matches if first <= begin < end)
+    excerpt = f"{before}{text}{after}"
+    return structs.replace(
+        hit,
+        best_sentence=hit.best_sentence if options.best_sentence else None,
+        excerpt=excerpt,
+        excerpt_html=_marked(excerpt, ranges) if options.highlight is Highlight.HTML else None,
+        excerpt_highlights=ranges if options.highlight is Highlight.RANGES else None,
+    )
+
+
+def _size(text: str, words: int | None) -> int:
+    """Return the number of characters in about `words` words; the length of the text if None."""
+    if words is None:
+        return len(text)
+    mean = len(text) / max(1, count_words(text))
+    return max(_MIN_CHARACTERS, round(words * min(mean, _MAX_WORD_CHARACTERS)))
+
+
+def _marked(text: str, ranges: Sequence[Range]) -> str:
+    """Return a text as HTML, with ranges enclosed in ``<mark>``."""
+    parts, at = [], 0
+    for begin, end in ranges:
+        parts += [escape(text[at:begin]), f"<mark>{escape(text[begin:end])}</mark>"]
+        at = end
+    return "".join((*parts, escape(text[at:])))

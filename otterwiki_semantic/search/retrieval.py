@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 
-from otterwiki_semantic.content.analysis import WordMatcher
+from otterwiki_semantic.content.analysis import WordMatcher, stem
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.candidates import Candidate, CandidateSet, QueryWords, Tier
 from otterwiki_semantic.search.query import Query, any_of, any_pair
-from otterwiki_semantic.search.scoring import DEFAULT_RATIO, inverse_frequency, score_candidates
+from otterwiki_semantic.search.scoring import DEFAULT_RATIO, Candidate, QueryWords, Tier, inverse_frequency, score_candidates
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
@@ -35,6 +34,23 @@ QueryVector = Callable[[], Matrix | None]
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class CandidateSet:
+    """The candidates of a query."""
+
+    candidates: list[Candidate]
+    """Best first; ties by path and position."""
+    is_complete: bool
+    """Whether these are all candidates."""
+    words: tuple[QueryWords, ...] = ()
+    """The words of the query and of each variant."""
+    is_rank_fused: bool = False
+    """Whether scores are reciprocal ranks, which differ little."""
+    degraded: str | None = None
+    """Which retriever failed, and why."""
+    is_keyword_index_corrupt: bool = False
+
+
 def retrieve(
     generation: Generation,
     query: Query,
@@ -51,7 +67,7 @@ def retrieve(
     """
     words = _KeywordRetriever(generation, query, where)
     ratio = _semantic_ratio(options)
-    found, failure = KeywordMatches(), None
+    found, failure = _KeywordMatches(), None
     try:
         found = words.retrieve(limit, matches=ratio < 1)
     except CatalogError as error:
@@ -85,11 +101,10 @@ def retrieve(
         candidates, generation, found.words, found.floor, embedded, scale, ratio, options.recency, by_ranks=is_rank_fused
     )
     _place_first(candidates.values(), found.titled, Tier.EXACT_TITLE)
-    _place_first(candidates.values(), frozenset(query.pinned), Tier.PINNED_ANSWER)
+    _place_first(candidates.values(), query.pinned, Tier.PINNED_ANSWER)
     return CandidateSet(
         candidates=sorted(candidates.values(), key=_rank_key),
         is_complete=is_complete,
-        index_size=len(words.index),
         words=found.words,
         is_rank_fused=is_rank_fused,
         degraded=degraded,
@@ -104,12 +119,11 @@ def _semantic_ratio(options: SearchOptions) -> float:
 
 
 def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
-    chunk = candidate.chunk
-    return -candidate.tier, -candidate.score, chunk.path, chunk.ordinal, chunk.id
+    return -candidate.tier, -candidate.score, candidate.path, candidate.chunk.ordinal, candidate.id
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordMatches:
+class _KeywordMatches:
     """Matches of the keyword index and of names."""
 
     scores: dict[int, float] = field(default_factory=dict)
@@ -123,7 +137,6 @@ class KeywordMatches:
     named: frozenset[int] = frozenset()
     """The ids of chunks with a heading equal to the query, or with the rare identifier that it is."""
     words: tuple[QueryWords, ...] = ()
-    """The words of the query and of each variant."""
     is_complete: bool = True
 
 
@@ -141,7 +154,7 @@ class _KeywordRetriever:
         """Return the chunks that pass the filter; None if all do."""
         return self._reader.mask(self.index, self._where)
 
-    def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches:
+    def retrieve(self, limit: int, *, matches: bool) -> _KeywordMatches:
         """Return the matches, or without `matches` only the words' weights. Raises errors of the catalog."""
         mask = self.mask()
         found = []
@@ -151,9 +164,12 @@ class _KeywordRetriever:
                 found.append(self._matches(query, limit, mask, frequencies))
             else:
                 rarest = _rarest_first(query.sought, frequencies)
-                found.append(KeywordMatches(words=(self._words(query, rarest, frequencies),)))
-        pinned = self._reader.first_chunks(self._query.pinned, self._where) if self._query.pinned else ()
-        return _merged(found, pinned)
+                found.append(_KeywordMatches(words=(self._words(query, rarest, frequencies),)))
+        merged = found[0] if len(found) == 1 else _merged(found)
+        if not self._query.pinned:
+            return merged
+        pinned = self._reader.first_chunks(self._query.pinned, self._where)
+        return replace(merged, chunks=(*merged.chunks, *pinned))
 
     def _words(self, query: Query, looked_up: Sequence[str], frequencies: Mapping[str, int]) -> QueryWords:
         weights = {word: inverse_frequency(frequencies[word], len(self.index)) for word in query.sought}
@@ -161,7 +177,7 @@ class _KeywordRetriever:
         is_sought = {*looked_up, *(word for word in weights if not frequencies[word] and word != query.unfinished)}
         return QueryWords(names, {word: weight for word, weight in weights.items() if word in is_sought})
 
-    def _matches(self, query: Query, limit: int, mask: FilterMask | None, frequencies: dict[str, int]) -> KeywordMatches:
+    def _matches(self, query: Query, limit: int, mask: FilterMask | None, frequencies: dict[str, int]) -> _KeywordMatches:
         terms = _rarest_first([*query.sought, *query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
         by_word = self._word_scores(chosen, query, limit, mask)
@@ -177,7 +193,7 @@ class _KeywordRetriever:
         ranked = _best_first(total)
         pages, sections = self._keywords.named(query.name, self._where)
         identified = self._identified(query, mask)
-        return KeywordMatches(
+        return _KeywordMatches(
             scores=ranked,
             floor=word_floor + _PAIR_WEIGHT * pair_floor,
             chunks=(*self.index.candidates(list(ranked)), *pages, *sections, *identified),
@@ -198,7 +214,7 @@ class _KeywordRetriever:
 
     def _identified(self, query: Query, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the query as an identifier, if it is a rare one."""
-        identifier = query.identifier
+        identifier = stem(query.name, query.language)
         if len(identifier) < _MIN_IDENTIFIER or " " in query.text:
             return []
         limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * len(self.index))))
@@ -227,15 +243,15 @@ def _pairs(query: Query, terms: Sequence[str], frequencies: dict[str, int]) -> l
     return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
 
 
-def _merged(found: Sequence[KeywordMatches], pinned: Iterable[ChunkRef]) -> KeywordMatches:
-    """Return the merged matches of a query and its variants, each chunk with its best score, and the pinned chunks."""
+def _merged(found: Sequence[_KeywordMatches]) -> _KeywordMatches:
+    """Return the merged matches of a query and its variants, each chunk with its best score."""
     best: dict[int, float] = {}
     for each in found:
         best |= {chunk: max(score, best.get(chunk, 0.0)) for chunk, score in each.scores.items()}
-    return KeywordMatches(
-        scores=best if len(found) == 1 else _best_first(best),
+    return _KeywordMatches(
+        scores=_best_first(best),
         floor=max(each.floor for each in found),
-        chunks=tuple(dict.fromkeys((*chain.from_iterable(each.chunks for each in found), *pinned))),
+        chunks=tuple(chain.from_iterable(each.chunks for each in found)),
         titled=frozenset().union(*(each.titled for each in found)),
         named=frozenset().union(*(each.named for each in found)),
         words=tuple(chain.from_iterable(each.words for each in found)),
@@ -244,7 +260,7 @@ def _merged(found: Sequence[KeywordMatches], pinned: Iterable[ChunkRef]) -> Keyw
 
 
 def _best_first(scores: dict[int, float]) -> dict[int, float]:
-    return {chunk: scores[chunk] for chunk in sorted(scores, key=lambda chunk: (-scores[chunk], chunk))}
+    return {chunk: scores[chunk] for chunk in sorted(sorted(scores), key=scores.__getitem__, reverse=True)}
 
 
 def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str]:
@@ -279,10 +295,10 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
             each.similarity = of_vectors.setdefault(each.chunk.vector, each.similarity)
 
 
-def _place_first(candidates: Iterable[Candidate], paths: Container[str], tier: Tier) -> None:
+def _place_first(candidates: Iterable[Candidate], paths: Collection[str], tier: Tier) -> None:
     """Put the best chunk of each of these pages in a tier."""
     best: dict[str, Candidate] = {}
-    for each in candidates:
+    for each in candidates if paths else ():
         if each.path in paths and (each.path not in best or each.fused >= best[each.path].fused):
             best[each.path] = each
     for each in best.values():

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.candidates import Candidate, QueryWords
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Generation, HeadingWords, PageNames, PageRows, Rows, WordSets
+from otterwiki_semantic.storage import ChunkRef, Generation, HeadingWords, PageNames, PageRows, Rows
 
 DEFAULT_RATIO = 0.5
 COSINE_WEIGHT = 25.0
@@ -52,7 +53,6 @@ _LINK_POINTS = 1.2
 """Points for the logarithm of 1 plus the number of pages that link to the page: often linked pages are often meant."""
 _WEIGHT_ELSEWHERE = 6.0
 """The weight of a heading's word that is not in the query."""
-_NO_HEADINGS = HeadingWords((), (), frozenset())
 _DAY_SECONDS = 86_400
 _RECENCY_POINTS, _HALF_LIFE_SECONDS = 7.0, 180 * _DAY_SECONDS
 
@@ -70,6 +70,73 @@ _KEYWORD_FLOOR = 0.5
 
 Floats = npt.NDArray[np.float64]
 Points = TypeVar("Points", float, Floats)
+
+
+class QueryWords(NamedTuple):
+    """The words of a query or of one of its variants, with their inverse document frequencies."""
+
+    names: Mapping[str, float]
+    """Words that occur in the wiki, for the comparison with names."""
+    weights: Mapping[str, float]
+    """Words that were looked up, up to the limit of lookups, and words that do not occur in the wiki; for coverage."""
+
+
+class Tier(IntEnum):
+    """What precedes scores: a page that is pinned to the question, then one whose title or name is the whole query."""
+
+    SCORE = 0
+    EXACT_TITLE = 1
+    PINNED_ANSWER = 2
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A chunk that may answer a query, with its scores and ranks."""
+
+    chunk: ChunkRef
+    id: int = field(init=False)
+    path: str = field(init=False)
+    similarity: float | None = None
+    """Cosine similarity to the query; None without vectors."""
+    semantic_rank: int | None = None
+    """From 1; None if its vector was not among the nearest."""
+    keyword_score: float | None = None
+    """BM25 of words and pairs of words; None if it was not among the best matches."""
+    keyword_rank: int | None = None
+    tier: Tier = Tier.SCORE
+    fused: float = 0.0
+    """Points from meaning and words."""
+    page_credit: float = 0.0
+    """Points from the rest of the page."""
+    name_points: float = 0.0
+    """Points from the page's title and path and the chunk's headings."""
+    link_points: float = 0.0
+    """Points from links on other pages."""
+    recency_points: float = 0.0
+    """Points from the date of the page's last change."""
+    score: float = 0.0
+    """The rank score within a tier: the sum of these points, or, after reranking, another candidate's score."""
+    is_named: bool = False
+    """Whether the query is one of the chunk's headings in full, or a rare identifier in it."""
+    rank_before: int | None = None
+    """The rank before reranking."""
+    rerank_score: float | None = None
+    coverage: float = 0.0
+    """The share of the query's words in the chunk, weighted by rarity."""
+    page_coverage: float = 0.0
+    """The share of the query's words anywhere on the page; 0 for a pure name query."""
+    page_similarity: float = 0.0
+    """The mean similarity of the page's passages, on the bundled model's scale; 0 for a pure name query."""
+    relevance: float = 0.0
+    """The distance above the relevance threshold."""
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether the chunk is about the query. Exact name matches always are."""
+        return self.relevance >= 0 or self.is_named or self.tier > Tier.SCORE
+
+    def __post_init__(self) -> None:
+        self.id, self.path = self.chunk.id, self.chunk.path  # read a thousand times per search
 
 
 def score_candidates(
@@ -91,13 +158,12 @@ def score_candidates(
     """
     if not candidates:
         return
-    found = list(candidates.values())
-    words = [query for query in words if query.weights]
+    found, words = list(candidates.values()), [query for query in words if query.weights]
     index = generation.catalog.reader.exact_index()
     rows = index.rows(list(candidates))
     coverage = _coverage(generation, words, rows)
     pages = index.pages_of(rows)
-    cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
+    cosines = np.array([each.similarity for each in found], dtype=np.float64)  # NaN where there is none
     similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
     as_name = 1.0 if by_ranks else name_share(coverage, ratio)
     name_weight = 1.0 if by_ranks else 2 * (1 - ratio) * as_name
@@ -114,7 +180,7 @@ def score_candidates(
         fused = fused_score(similarity, as_name * keyword, ratio)
         as_question = 4 * ratio * (1 - ratio) * (1 - as_name)
         if as_question:
-            page_coverage = _page_coverage(generation, words, pages)[pages.of_chunk]
+            page_coverage = _coverage(generation, words, pages.rows, pages.starts)[pages.of_chunk]
             page_similarity = _page_similarities(generation, pages, vector, similarity, scale)[pages.of_chunk]
             fused = fused + as_question * COVERAGE_WEIGHT * coverage
             by_page = PAGE_COVERAGE_WEIGHT * page_coverage + PAGE_SIMILARITY_WEIGHT * page_similarity
@@ -122,10 +188,10 @@ def score_candidates(
     score = fused + credit + names + links + dates
     shown_coverage = coverage if words else np.array([float(each.keyword_rank is not None) for each in found])
     above_floor = relevance(cosines, shown_coverage, len(index), scale)
-    columns = (shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score)
-    for each, *values in zip(found, *(column.tolist() for column in columns), strict=True):
-        each.coverage, each.relevance, each.page_coverage, each.page_similarity, each.fused, each.page_credit = values[:6]
-        each.name_points, each.link_points, each.recency_points, each.score = values[6:]
+    columns = shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score
+    for each, values in zip(found, np.column_stack(columns).tolist(), strict=True):
+        each.coverage, each.relevance, each.page_coverage, each.page_similarity, each.fused = values[:5]
+        each.page_credit, each.name_points, each.link_points, each.recency_points, each.score = values[5:]
 
 
 def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
@@ -185,43 +251,29 @@ def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[F
     Without a similarity, a chunk that lacks a vector (NaN) would not be found. It gets the similarity of the nearest chunk,
     reduced the worse its words match, because otherwise a single matching word would rank it first.
     """
-    keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
+    scores = np.array([each.keyword_score for each in found], dtype=np.float64)  # NaN where there is none
+    keyword = np.where(np.isnan(scores), floor, scores)
     if np.isnan(near).all():
         return np.zeros(len(found)), keyword
-    best = max((each.keyword_score for each in found if each.keyword_score is not None), default=0.0)
-    nearest = float(np.nanmax(near))
+    best, nearest = float(np.fmax.reduce(scores, initial=0.0)), float(np.nanmax(near))
     return np.where(np.isnan(near), nearest * keyword / best if best else nearest, near), keyword
 
 
-def _coverage(generation: Generation, words: Sequence[QueryWords], rows: Rows) -> Floats:
-    """Return the coverage of chunks: the best over a query's variants."""
-    return _best([_covered(_word_sets(generation, query, rows), query) for query in words], len(rows))
-
-
-def _page_coverage(generation: Generation, words: Sequence[QueryWords], pages: PageRows) -> Floats:
-    """Return the share of a question's words that occur in any chunk of each page."""
-    sets = ((np.bitwise_or.reduceat(_word_sets(generation, each, pages.rows), pages.starts), each) for each in words)
-    return _best([_covered(of_pages, query) for of_pages, query in sets], len(pages.counts))
-
-
-def _best(found: Iterable[npt.ArrayLike], size: int) -> Floats:
-    best = np.zeros(size)
-    for each in found:
-        best = np.maximum(best, each)
+def _coverage(
+    generation: Generation, words: Sequence[QueryWords], rows: Rows, starts: npt.NDArray[np.intp] | None = None
+) -> Floats:
+    """Return the weighted share of a query's words in chunks, or in each group of chunks; the best over its variants."""
+    best = np.zeros(len(rows if starts is None else starts))
+    for query in words:
+        looked_up = [word for word in query.weights if word in query.names]
+        sets = generation.catalog.keywords.word_sets(looked_up, generation.catalog.reader.exact_index(), rows)
+        if starts is not None:
+            sets = np.bitwise_or.reduceat(sets, starts)
+        bits = np.arange(len(looked_up), dtype=np.uint64)
+        has_word = (sets[:, np.newaxis] >> bits & np.uint64(1)).astype(np.float64)
+        shares = has_word @ np.array([query.weights[word] for word in looked_up]) / sum(query.weights.values())
+        best = np.maximum(best, shares)
     return best
-
-
-def _word_sets(generation: Generation, query: QueryWords, rows: Rows) -> WordSets:
-    """Return which of a query's looked-up words occur in the chunks of some rows."""
-    return generation.catalog.keywords.word_sets(query.looked_up, generation.catalog.reader.exact_index(), rows)
-
-
-def _covered(sets: WordSets, query: QueryWords) -> Floats:
-    """Return the weighted share of a query's words in each set."""
-    bits = np.arange(len(query.looked_up), dtype=np.uint64)
-    has_word = (sets[:, np.newaxis] >> bits & np.uint64(1)).astype(np.float64)
-    shares: Floats = has_word @ np.array([query.weights[word] for word in query.looked_up]) / sum(query.weights.values())
-    return shares
 
 
 def _page_similarities(
@@ -247,13 +299,20 @@ def _recency(found: Sequence[Candidate], generation: Generation, weight: float) 
 def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequence[QueryWords]) -> tuple[Floats, Floats]:
     """Return each candidate's points for names with the query's words, and for links."""
     reader = generation.catalog.reader
-    names = reader.page_names()
+    names, paths = reader.page_names(), [each.path for each in found]
     headings = reader.heading_words([each.id for each in found])
-    evidence = (_NameEvidence(query.names, names) for query in words if query.names)
-    variants = [[each.points(chunk.path, headings.get(chunk.id, _NO_HEADINGS)) for chunk in found] for each in evidence]
+    best = np.zeros(len(found))
+    for query in words:
+        evidence = _NameEvidence(query.names)
+        of_pages = {path: evidence.of_page(path, names) for path in set(paths)}
+        points = [of_pages[path] for path in paths]
+        for place, each in enumerate(found):
+            if each.id in headings and not evidence.words.isdisjoint(headings[each.id].all):
+                points[place] += evidence.of_headings(headings[each.id])
+        best = np.maximum(best, points)
     named = np.array([each.is_named for each in found])
-    links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in {each.path for each in found}}
-    return _best(variants, len(found)) + EXACT_POINTS * named, np.array([links[each.path] for each in found])
+    links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in set(paths)}
+    return best + EXACT_POINTS * named, np.array([links[path] for path in paths])
 
 
 class _NameEvidence:
@@ -263,37 +322,31 @@ class _NameEvidence:
     weighted by rarity.
     """
 
-    def __init__(self, weights: Mapping[str, float], names: PageNames) -> None:
+    def __init__(self, weights: Mapping[str, float]) -> None:
         self._weights = weights
-        self._words = frozenset(weights)
+        self.words = frozenset(weights)
         self._whole = sum(weights.values())
-        self._names = names
-        self._of_pages: dict[str, float] = {}
 
-    def points(self, path: str, headings: HeadingWords) -> float:
-        """Return the points of a chunk for the names of its page and its headings."""
-        points = self._of_pages.get(path)
-        if points is None:
-            points = self._of_pages[path] = self._of_page(path)
-        if self._words.isdisjoint(headings.all):
-            return points
+    def of_page(self, path: str, names: PageNames) -> float:
+        """Return the points of a page for its title and path."""
+        if not names.has_any(path, self.words):
+            return 0.0
+        recall, share = self._recall(names.title_words(path)), names.share(path, self.words)
+        by_title = _TITLE_SHARE * share + _TITLE_MATCH * _harmonic(recall, share)
+        return by_title + _PATH_RECALL * self._recall(names.path_words(path))
+
+    def of_headings(self, headings: HeadingWords) -> float:
+        """Return the points of a chunk for its headings."""
         share = max(map(self._share, headings.in_chunk), default=0.0)
         recall = self._recall(frozenset[str]().union(*headings.others))
-        return points + _HEADING_SHARE * share + _HEADING_MATCH * _harmonic(recall, share)
-
-    def _of_page(self, path: str) -> float:
-        if not self._names.has_any(path, self._words):
-            return 0.0
-        recall, share = self._recall(self._names.title_words(path)), self._names.share(path, self._words)
-        by_title = _TITLE_SHARE * share + _TITLE_MATCH * _harmonic(recall, share)
-        return by_title + _PATH_RECALL * self._recall(self._names.path_words(path))
+        return _HEADING_SHARE * share + _HEADING_MATCH * _harmonic(recall, share)
 
     def _recall(self, words: frozenset[str]) -> float:
-        return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0
+        return sum(self._weights[word] for word in self.words & words) / self._whole if self._whole else 0.0
 
     def _share(self, words: frozenset[str]) -> float:
         whole = sum(self._weights.get(word, _WEIGHT_ELSEWHERE) for word in words)
-        return sum(self._weights[word] for word in self._words & words) / whole if whole else 0.0
+        return sum(self._weights[word] for word in self.words & words) / whole if whole else 0.0
 
 
 def _harmonic(recall: float, precision: float) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
 from otterwiki_semantic.core.records import SearchOptions, Sort
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.candidates import Candidate, Tier
+from otterwiki_semantic.search.scoring import Candidate, Tier
 from otterwiki_semantic.storage import Catalog
 
 _MAX_ALIKE = 100
@@ -56,12 +56,9 @@ def select(
 
 def deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
     """Compare the best candidates of each page; a repetitive page may have thousands."""
-    ordinals: Counter[str] = Counter()
-    compared = []
-    for each in ranked:
-        ordinals[each.path] += 1
-        if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
-            compared.append(each)
+    compared = ranked
+    if max(Counter([each.path for each in ranked]).values(), default=0) > _MAX_COMPARED_PER_PAGE:
+        compared = list(_limit_per_page(ranked, len(ranked), len(ranked), _MAX_COMPARED_PER_PAGE))
     signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
     ranks_pages = options.max_chunks_per_page == 1
     return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
@@ -156,10 +153,14 @@ class Deduplicator:
         for rank, each in enumerate(self._ranked):
             if each.id in used:
                 continue
+            if each.id not in self._alike:
+                yield each
+                continue
             original = None if rank < self._pinned else self._original(each.id)
             if original is None or each.tier > Tier.SCORE:
-                for copy in self._copies(each.id):
-                    self._note(each.id, copy)
+                for other in self._alike[each.id]:
+                    if self._text(other) == self._text(each.id):
+                        self._note(each.id, other)
                 self._kept.setdefault(each.id)
                 yield each
                 continue
@@ -174,17 +175,11 @@ class Deduplicator:
 
     def _original(self, chunk: int) -> int | None:
         """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
-        possible = self._alike.get(chunk)
-        if not possible:
-            return None
+        possible = self._alike.get(chunk, ())
         alike = [other for other in self._kept if other in possible]
         same = (other for other in alike if self._text(other) == self._text(chunk))
         near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)
-
-    def _copies(self, chunk: int) -> list[int]:
-        """Return the chunks with the same text."""
-        return [other for other in self._alike.get(chunk, ()) if self._text(other) == self._text(chunk)]
 
     def _note(self, original: int, copy: int) -> None:
         if self._paths[original] != self._paths[copy]:
@@ -192,7 +187,7 @@ class Deduplicator:
 
     def _text(self, chunk: int) -> str:
         if chunk not in self._texts:
-            stored = self._words_of([chunk, *self._alike.get(chunk, ())])
+            stored = self._words_of([chunk, *self._alike[chunk]])
             self._texts.update((other, comparison_text(*words)) for other, words in stored.items())
         return self._texts.setdefault(chunk, "")
 

@@ -8,7 +8,6 @@ results.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +79,9 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
         reader = generation.catalog.reader
         exact = reader.exact_index()
         ids = exact.ids(exact.live & exact.embedded)  # a model may see nothing else
-        asked = reader.chunks(_spread(ids, _QUESTIONS)).values()
+        asked = reader.chunks([ids[place] for place in spread_evenly(len(ids), _QUESTIONS)]).values()
         headings = sorted({(chunk.path, chunk.section or chunk.title) for chunk in asked})
-        matrix, known = exact.vectors(_spread(ids, _PASSAGES))
+        matrix, known = exact.vectors([ids[place] for place in spread_evenly(len(ids), _PASSAGES)])
         shown = reader.chunks(known)
     elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
     if np.count_nonzero(elsewhere) < _LEAST_PAIRS:
@@ -102,7 +101,7 @@ def _moments(questions: Matrix, passages: Matrix, which: npt.NDArray[np.bool_]) 
     return float(found.mean()), float(found.std())
 
 
-def _spread(ids: Sequence[int], most: int) -> list[int]:
-    """Return at most `most` ids, evenly spread, in order."""
-    places: list[int] = np.unique(np.linspace(0, len(ids) - 1, min(most, len(ids))).astype(int)).tolist() if ids else []
-    return [ids[place] for place in places]
+def spread_evenly(count: int, most: int) -> list[int]:
+    """Return at most `most` of the numbers below `count`, evenly spread, in order."""
+    numbers: list[int] = np.unique(np.linspace(0, count - 1, min(most, count)).astype(int)).tolist()
+    return numbers

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
-from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from otterwiki_semantic.content.analysis import NamePart, fold, name_key, name_parts
+from otterwiki_semantic.content.analysis import fold, name_key, name_parts
 from otterwiki_semantic.core.records import NO_URLS, PageSort, PageUrls, SuggestedLabel, SuggestedTag, SuggestRequest
+from otterwiki_semantic.search.query import merged_ranges
 from otterwiki_semantic.storage import Catalog, Filter, LabelId, SectionLabel, page_filter, with_key, with_words
 
 _MAX_WORDS = 16
@@ -76,49 +75,25 @@ class _Match(NamedTuple):
     is_section: bool
 
 
-@dataclass(frozen=True)
-class _Typed:
-    """The typed text."""
-
-    text: str
-
-    @cached_property
-    def key(self) -> str:
-        """The whole text, normalised as names are."""
-        return name_key(self.text)
-
-    @cached_property
-    def parts(self) -> tuple[NamePart, ...]:
-        """Its words."""
-        return tuple(islice(name_parts(self.text), _MAX_WORDS))
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """The prefixes to look up."""
-        return tuple(dict.fromkeys(key for part in self.parts for key in part.keys))
-
-    @cached_property
-    def beginnings(self) -> tuple[str, ...]:
-        """The prefixes to mark in a name."""
-        return tuple(fold(self.text[part.start : part.end]) for part in self.parts)
-
-
 def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS) -> tuple[SuggestedLabel, ...]:
     """Return pages and sections whose names match the text; without a text, the most recently changed pages.
 
     Raises errors of the catalog.
     """
-    typed = _Typed(request.query)
+    text = request.query
+    parts = list(islice(name_parts(text), _MAX_WORDS))
+    words = list(dict.fromkeys(key for part in parts for key in part.keys))
+    beginnings = [fold(text[part.start : part.end]) for part in parts]
     with catalog.snapshot():
-        if not request.query:
+        if not text:
             newest, _ = catalog.pages.select(request.filters, request.n, 0, PageSort.UPDATED)
-            return _labels(catalog, [_Match(_Tier.NAME, 0, 0, page.path, 0, 0, False) for page in newest], typed, (), urls)
+            return _labels(catalog, [_Match(_Tier.NAME, 0, 0, page.path, 0, 0, False) for page in newest], "", (), (), urls)
         search = _Search(catalog, page_filter(request.filters), request.n)
         corrected: tuple[str, ...] = ()
-        search.add_spelled(typed)
-        if search.found_few and len(typed.words) <= _MAX_CORRECTED:
-            corrected = search.add_corrected(typed.words)
-        return _labels(catalog, search.best(), typed, corrected, urls)
+        search.add_spelled(text, words)
+        if search.found_few and len(words) <= _MAX_CORRECTED:
+            corrected = search.add_corrected(words)
+        return _labels(catalog, search.best(), name_key(text), beginnings, corrected, urls)
 
 
 def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTag, ...]:
@@ -143,16 +118,16 @@ class _Search:
         """Whether there are so few matches that words may be misspelled."""
         return len(self._found) < min(_FEW, self._count)
 
-    def add_spelled(self, typed: _Typed) -> None:
-        """Add the names that begin with the text, or whose words begin with its words."""
-        words = [[word] for word in typed.words]
-        self._add(_Tier.NAME, with_key("key path_key", typed.text))
-        self._add(_Tier.TITLE_BEGINS, with_key("key", typed.text, is_beginning=True))
+    def add_spelled(self, text: str, prefixes: Sequence[str]) -> None:
+        """Add the names that begin with the text, or whose words begin with the prefixes."""
+        words = [[prefix] for prefix in prefixes]
+        self._add(_Tier.NAME, with_key("key path_key", text))
+        self._add(_Tier.TITLE_BEGINS, with_key("key", text, is_beginning=True))
         self._add(_Tier.TITLE_WORDS, with_words("words", words))
-        self._add(_Tier.PATH_WORDS, with_key("path_key", typed.text, is_beginning=True))
+        self._add(_Tier.PATH_WORDS, with_key("path_key", text, is_beginning=True))
         self._add(_Tier.PATH_WORDS, with_words("words page_words", words))
-        self._add(_Tier.HEADING, with_key("key", typed.text))
-        self._add(_Tier.HEADING_BEGINS, with_key("key", typed.text, is_beginning=True))
+        self._add(_Tier.HEADING, with_key("key", text))
+        self._add(_Tier.HEADING_BEGINS, with_key("key", text, is_beginning=True))
         self._add(_Tier.HEADING_WORDS, with_words("words", words))
         if len(words) > 1:
             self._add(_Tier.SECTION_WORDS, _in_section(words))
@@ -209,7 +184,12 @@ def _in_section(words: Sequence[Sequence[str]]) -> str:
 
 
 def _labels(
-    catalog: Catalog, matches: Sequence[_Match], typed: _Typed, corrected: Collection[str], urls: PageUrls
+    catalog: Catalog,
+    matches: Sequence[_Match],
+    key: str,
+    beginnings: Collection[str],
+    corrected: Collection[str],
+    urls: PageUrls,
 ) -> tuple[SuggestedLabel, ...]:
     """Return the labels of pages and sections."""
     pages = catalog.pages.titles({match.path for match in matches})
@@ -221,7 +201,7 @@ def _labels(
             section = catalog.reader.section_labels(match.path, match.chunk, title)[match.place]
         label = section.heading or title
         is_corrected = match.tier >= _Tier.CORRECTED_PAGE
-        ranges = marked_ranges(label, corrected) if is_corrected else marked_ranges(label, typed.beginnings, typed.key)
+        ranges = marked_ranges(label, corrected) if is_corrected else marked_ranges(label, beginnings, key)
         kind: Literal["page", "section"] = "section" if match.is_section else "page"
         url = urls.of(match.path, section.anchor, file)
         found.append(SuggestedLabel(kind, match.path, title, *section, ranges, updated, url, file))
@@ -232,38 +212,20 @@ def marked_ranges(label: str, beginnings: Collection[str], key: str = "") -> tup
     """Return what to mark in a name, in code points: its beginning if that is the `key`, else the beginnings of its words."""
     if key and name_key(label).startswith(key):
         start = next((part.start for part in name_parts(label)), 0)
-        return ((start, _end(label, start, lambda text: name_key(text).startswith(key))),)
+        return ((start, _end(label, start, key, name_key)),)
     found = []
     for part in name_parts(label):
         for start in (part.start, *part.inner):
             folded = fold(label[start : part.end])
             begun = max((each for each in beginnings if folded.startswith(each)), key=len, default="")
             if begun:
-                found.append((start, _end(label, start, partial(_begins, begun))))
-    return tuple(_merged(found))
+                found.append((start, _end(label, start, begun, fold)))
+    return merged_ranges(found)
 
 
-def _end(label: str, start: int, is_enough: Callable[[str], bool]) -> int:
-    """Return the end of the shortest sufficient part of a name, including accents on its last letter."""
-    end = bisect_left(range(len(label)), True, start + 1, key=lambda end: is_enough(label[start:end]))
+def _end(label: str, start: int, beginning: str, normalised: Callable[[str], str]) -> int:
+    """Return the end of the shortest part of a name that has the beginning, including accents on its last letter."""
+    end = bisect_left(range(len(label)), True, start + 1, key=lambda end: normalised(label[start:end]).startswith(beginning))
     while end < len(label) and unicodedata.combining(label[end]):
         end += 1
     return end
-
-
-def _begins(beginning: str, text: str) -> bool:
-    return fold(text).startswith(beginning)
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield ranges in order, with overlapping ones merged."""
-    last: tuple[int, int] | None = None
-    for start, end in sorted(ranges):
-        if last is not None and start <= last[1]:
-            last = last[0], max(end, last[1])
-            continue
-        if last is not None:
-            yield last
-        last = start, end
-    if last is not None:
-        yield last

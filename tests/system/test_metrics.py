@@ -24,8 +24,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.interface import IndexService
-from otterwiki_semantic.search.reranking.base import open_reranker
-from otterwiki_semantic.search.reranking.stage import RerankStage
+from otterwiki_semantic.search.reranking.stage import RerankStage, open_reranker
 from otterwiki_semantic.web.api.routes import api
 from otterwiki_semantic.web.extension import EXTENSION, Extension
 from tests.support.live_wiki import KEY, commit, eventually, git, is_settled, make_repository

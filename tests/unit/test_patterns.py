@@ -23,8 +23,8 @@ _MADE_IN_FUNCTIONS = {
     "content.markdown.otterwiki:_prefixed_blocks": "parsing runs in a process with limits",
     "core.settings:parse": "reads a setting",
     "core.settings:_database": "reads a setting",
-    "search.answering.grounding:_stands_in": "a name or number, escaped",
-    "search.answering.languages:_language": "tested in test_grounding.py",
+    "search.answering.grounding:_has_word": "a name or number, escaped",
+    "search.answering.languages:__init__": "tested in test_grounding.py",
     "search.answering.languages:_whole_words": "tested in test_grounding.py",
 }
 """Expressions that depend on more than their module, and why they need no test."""

@@ -29,7 +29,7 @@ class UnsupportedSentence(Struct, frozen=True):
 
     text: str
     reason: str
-    """For people, such as `"90" does not stand in its source`."""
+    """For people, such as `"90" is not in its source`."""
 
 
 class SourceConflict(Struct, frozen=True):

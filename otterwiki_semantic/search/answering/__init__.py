@@ -1,9 +1,7 @@
 """Turn a question and the passages found for it into an answer whose sentences cite their sources."""
 
 from otterwiki_semantic.search.answering.answerer import Answerer as Answerer
-from otterwiki_semantic.search.answering.answerer import CheckedStatement as CheckedStatement
 from otterwiki_semantic.search.answering.chat import open_chat_model as open_chat_model
-from otterwiki_semantic.search.answering.conflicts import Conflict as Conflict
 from otterwiki_semantic.search.answering.conflicts import find_conflicts as find_conflicts
 from otterwiki_semantic.search.answering.extractive import Extract as Extract
 from otterwiki_semantic.search.answering.extractive import extract_answer as extract_answer

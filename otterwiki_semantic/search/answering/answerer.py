@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 from otterwiki_semantic.content.analysis import detect_language
 from otterwiki_semantic.core.errors import ChatModelError, SemanticError
-from otterwiki_semantic.core.records import Exchange
+from otterwiki_semantic.core.records import Exchange, SourceConflict
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
-from otterwiki_semantic.search.answering.conflicts import Conflict
-from otterwiki_semantic.search.answering.grounding import says_nothing_found, unsupported_reason
-from otterwiki_semantic.search.answering.prompt import (
-    NO_ANSWER,
-    fit_sources,
-    prompt,
-    rewriting_prompt,
-    tokens_besides_sources,
-)
+from otterwiki_semantic.search.answering.grounding import Similarity, says_nothing_found, unsupported_reason
+from otterwiki_semantic.search.answering.prompt import NO_ANSWER, fit_sources, prompt, rewriting_prompt
 from otterwiki_semantic.search.answering.sources import Source, queries_in
-from otterwiki_semantic.search.answering.statements import Statement, StatementParser
+from otterwiki_semantic.search.answering.statements import Statement, parsed_statements
 
-Similarity = Callable[[str, Sequence[str]], Sequence[float]]
-"""Returns the similarity of each text to the first argument."""
 _LONGEST_REWRITES = 2_000
 """Characters after which a model that rewords a question is stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedStatement:
-    """A statement, and whether its sources support it."""
-
-    statement: Statement
-    reason: str | None
-    """Why the sources do not support the statement, for people; None if they do."""
 
 
 class Answerer:
@@ -54,8 +35,7 @@ class Answerer:
     def fitting(self, sources: Sequence[Source], question: str, history: Sequence[Exchange]) -> list[Source]:
         """Return the sources that fit into the model's window."""
         assert self._model is not None
-        window = self._model.window
-        return fit_sources(sources, window, tokens_besides_sources(question, history, window))
+        return fit_sources(sources, question, history, self._model.window)
 
     def rewrites(
         self, question: str, history: Sequence[Exchange], seconds: float, is_cancelled: Callable[[], bool]
@@ -75,23 +55,26 @@ class Answerer:
         question: str,
         history: Sequence[Exchange],
         sources: Sequence[Source],
-        conflicts: Sequence[Conflict],
+        conflicts: Sequence[SourceConflict],
         seconds: float,
         is_cancelled: Callable[[], bool],
-    ) -> Iterator[CheckedStatement]:
-        """Yield the statements of an answer as they are written; none if no source answers. Errors: `ChatModelError`."""
+    ) -> Iterator[tuple[Statement, str | None]]:
+        """Yield the statements of an answer as they are written, each with why its sources do not support it, for people.
+
+        Yields none if no source answers. Errors: `ChatModelError`.
+        """
         if not sources:
             raise ChatModelError("no source fits next to the question; ask a shorter one, or raise SEMANTIC_ANSWERS_WINDOW")
         assert self._model is not None
         similarity = self._similarity(question)
         language = detect_language([source.text for source in sources], self._languages)
-        messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
-        for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
+        messages = prompt(question, sources, history, [each.text for each in conflicts], self._model.window)
+        for statement in parsed_statements(self._model.stream(messages, seconds, is_cancelled), len(sources)):
             if NO_ANSWER in statement.text.upper():
                 return
             if says_nothing_found(statement.text):
                 continue  # about a part of the question
-            yield CheckedStatement(statement, unsupported_reason(statement, sources, language, similarity))
+            yield statement, unsupported_reason(statement, sources, language, similarity)
 
     def close(self) -> None:
         """Release the model's resources for good."""
@@ -112,11 +95,3 @@ class Answerer:
             return [float(first @ each) for each in rest]
 
         return similarity
-
-
-def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
-    """Yield the statements in a model's output."""
-    parser = StatementParser(sources)
-    for chunk in chunks:
-        yield from parser.feed(chunk)
-    yield from parser.finish()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -55,17 +54,14 @@ class Delta(NamedTuple):
     text: str = ""
     ending: str | None = None
     """Why the answer ends here, according to the server; empty if it gives no reason."""
-    error: str | None = None
-    """The error that the server reports."""
 
 
-class ChatProtocol(ABC):
-    """The protocol of one kind of server."""
+class OpenAI:
+    """`POST /chat/completions`, as implemented by OpenAI, Mistral, llama.cpp, vLLM, LM Studio and many more."""
 
-    url: str
-    """The default address of the server."""
-    path: str
-    reserved: tuple[str, ...] = ("model", "messages", "stream", "tools")
+    url = "https://api.openai.com/v1"
+    path = "/chat/completions"
+    reserved: tuple[str, ...] = ("model", "messages", "stream", "tools", "n")
     """Options that users cannot set."""
     whole: tuple[str, ...] = ("stop", "eos", "")
     """Reasons for ending that mean the answer is complete."""
@@ -78,19 +74,31 @@ class ChatProtocol(ABC):
         """Return the body of a request."""
         return {**options, "model": model, "messages": [each._asdict() for each in messages], "stream": True}
 
-    @abstractmethod
     def read(self, event: Json) -> Delta:
-        """Return the content of an event, without the model's thoughts. Errors: `KeyError`, `TypeError`, `AttributeError`."""
+        """Return the content of an event, without the model's thoughts.
 
-    @abstractmethod
-    def check(self, model: str) -> tuple[str, Json | None]:
+        Errors: `ProviderError` that the server reports; `KeyError`, `TypeError` or `AttributeError` for another protocol.
+        """
+        if error := event.get("error"):
+            raise _reported(error.get("message", error) if isinstance(error, dict) else error)
+        if not event["choices"]:  # the last event may contain only token counts
+            return Delta()
+        choice = event["choices"][0]
+        part = choice.get("delta") or choice.get("message") or {}
+        if part.get("refusal"):
+            raise _reported(part["refusal"])
+        return Delta(part.get("content") or "", choice.get("finish_reason"))
+
+    def check(self, model: str) -> tuple[str, Json | None]:  # noqa: ARG002 - few servers have more than the list
         """Return the path and the body of a request that checks whether the server has a model."""
+        return "/models", None
 
 
-class Ollama(ChatProtocol):
+class Ollama(OpenAI):
     """`POST /api/chat`. Without `num_ctx`, Ollama silently cuts input that is longer than its own default."""
 
     path = "/api/chat"
+    reserved = ("model", "messages", "stream", "tools")
 
     def __init__(self) -> None:
         self.url = ollama_url(os.environ.get("OLLAMA_HOST", ""))
@@ -101,7 +109,7 @@ class Ollama(ChatProtocol):
 
     def read(self, event: Json) -> Delta:
         if "error" in event:
-            return Delta(error=str(event["error"]))
+            raise _reported(event["error"])
         ending = event.get("done_reason") or "" if event.get("done") else None
         return Delta(event["message"].get("content") or "", ending)
 
@@ -109,34 +117,12 @@ class Ollama(ChatProtocol):
         return "/api/show", {"model": model}
 
 
-class OpenAI(ChatProtocol):
-    """`POST /chat/completions`, as implemented by OpenAI, Mistral, llama.cpp, vLLM, LM Studio and many more."""
-
-    url = "https://api.openai.com/v1"
-    path = "/chat/completions"
-    reserved = (*ChatProtocol.reserved, "n")
-
-    def read(self, event: Json) -> Delta:
-        if error := event.get("error"):
-            return Delta(error=str(error.get("message", error) if isinstance(error, dict) else error))
-        if not event["choices"]:  # the last event may contain only token counts
-            return Delta()
-        choice = event["choices"][0]
-        part = choice.get("delta") or choice.get("message") or {}
-        if part.get("refusal"):
-            return Delta(error=str(part["refusal"]))
-        return Delta(part.get("content") or "", choice.get("finish_reason"))
-
-    def check(self, model: str) -> tuple[str, Json | None]:  # noqa: ARG002 - few servers have more than the list
-        return "/models", None
-
-
-class Anthropic(ChatProtocol):
+class Anthropic(OpenAI):
     """`POST /messages`."""
 
     url = "https://api.anthropic.com/v1"
     path = "/messages"
-    reserved = (*ChatProtocol.reserved, "system")
+    reserved = ("model", "messages", "stream", "tools", "system")
     whole = ("end_turn", "stop_sequence", "")
 
     def headers(self, key: str | None) -> dict[str, str]:
@@ -151,7 +137,7 @@ class Anthropic(ChatProtocol):
     def read(self, event: Json) -> Delta:
         match event["type"]:
             case "error":
-                return Delta(error=str(event["error"].get("message", "")))
+                raise _reported(event["error"].get("message", ""))
             case "content_block_delta" if event["delta"]["type"] == "text_delta":
                 return Delta(event["delta"]["text"])
             case "message_delta":
@@ -164,8 +150,11 @@ class Anthropic(ChatProtocol):
         return f"/models/{quote(model, safe='')}", None
 
 
-PROTOCOLS: dict[str, type[ChatProtocol]] = {"ollama": Ollama, "openai": OpenAI, "anthropic": Anthropic}
-"""Protocols by provider name, as in `SEMANTIC_ANSWERS`."""
+_PROTOCOLS: dict[str, type[OpenAI]] = {"ollama": Ollama, "openai": OpenAI, "anthropic": Anthropic}
+
+
+def _reported(error: object) -> ProviderError:
+    return ProviderError(None, "it reports an error", server_message=str(error))
 
 
 def open_chat_model(settings: Settings) -> ChatModel | None:
@@ -183,7 +172,7 @@ class ChatModel:
     def __init__(self, settings: Settings) -> None:
         assert settings.answers is not None
         provider, _, self._model = settings.answers.partition(":")
-        self._protocol = PROTOCOLS[provider]()
+        self._protocol = _PROTOCOLS[provider]()
         self._options: Json = json.loads(settings.answers_options)
         self._key = settings.answers_key
         self._needs_key = settings.answers_url is None and provider != "ollama"
@@ -209,8 +198,6 @@ class ChatModel:
             nonlocal ending
             body = self._protocol.body(self._model, messages, self.window, self._options)
             for delta in self._deltas(body, time.monotonic() + seconds, is_cancelled):
-                if delta.error is not None:
-                    raise ProviderError(None, "it reports an error", server_message=delta.error)
                 if delta.ending is not None:
                     ending = delta.ending or ending or ""
                 yield delta.text
@@ -275,8 +262,9 @@ class ChatModel:
                 is_possible = may_retry and error.is_temporary and time.monotonic() + pause < deadline
                 if has_begun or not is_possible or is_cancelled():
                     raise
-                may_retry = False
-                _sleep(pause, is_cancelled)
+                may_retry, end = False, time.monotonic() + pause
+                while time.monotonic() < end and not is_cancelled():
+                    time.sleep(_POLL_SECONDS)
                 if not is_cancelled():
                     continue
             return
@@ -330,10 +318,3 @@ def _without_thoughts(texts: Iterator[str]) -> Iterator[str]:
         return
     yield waiting
     yield from filter(None, texts)
-
-
-def _sleep(seconds: float, is_cancelled: Callable[[], bool]) -> None:
-    """Wait until the time is up or the request is cancelled."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0 and not is_cancelled():
-        time.sleep(min(left, _POLL_SECONDS))

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
-from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer, is_question
 from otterwiki_semantic.search.answering.statements import StatementKind
+from otterwiki_semantic.search.best_unit import AnswerType, answer_type, has_answer, is_question
 
 _MAX_MORE = 3
 _MAX_WORDS = 64
@@ -56,10 +56,7 @@ class Extract(NamedTuple):
 
 
 def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
-    """Return the lead and up to three more extracts from the relevant results, or none if nothing answers.
-
-    The results must have `units`.
-    """
+    """Return the lead and up to three more extracts from the relevant results, which must have `units`, if any answers."""
     ranked = _ranked(hits)
     kind = answer_type(question, languages)
     lead = _lead(ranked, kind, languages)
@@ -81,10 +78,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
 
 
 def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:
-    """Return the unit of the relevant results that answers a question on its own, or None for other queries.
-
-    The results must have `units`.
-    """
+    """Return the unit of the relevant results, which must have `units`, that answers a question on its own, if any does."""
     ranked = _ranked(hits)
     if not ranked or not is_question(question, languages):
         return None
@@ -94,26 +88,24 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
 
 
 def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
-    listing = (hit for hit in hits if hit.relevant and hit.units)
-    found = (_Candidate(hit, unit, visible) for hit in listing for visible in [_visible(hit.snippet)] for unit in hit.units)
+    found: list[_Candidate] = []
+    for hit in hits:
+        if hit.relevant and hit.units:
+            visible = hit.snippet
+            if STRUCK in visible:
+                visible = _STRUCK_OUT.sub(lambda match: " " * len(match[0]), visible)
+            found += [_Candidate(hit, unit, visible) for unit in hit.units]
     return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
-
-
-def _visible(snippet: str) -> str:
-    """Return a passage with struck-out text replaced by spaces."""
-    return _STRUCK_OUT.sub(lambda match: " " * len(match[0]), snippet) if STRUCK in snippet else snippet
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
     """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough."""
     lead = next((each for each in ranked if each.answers(kind, languages)), None)
-    return lead if lead is not None and _is_near(lead, ranked) else None
-
-
-def _is_near(lead: _Candidate, candidates: Iterable[_Candidate]) -> bool:
-    """Whether the units are similar enough to the question to answer it."""
-    near = [each.unit.similarity for each in candidates if each.unit.similarity is not None]
-    return fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
+    near = [each.unit.similarity for each in ranked if each.unit.similarity is not None]
+    if lead is None:
+        return None
+    is_near = fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
+    return lead if is_near else None
 
 
 class _Candidate(NamedTuple):
@@ -139,16 +131,14 @@ class _Candidate(NamedTuple):
 
     def answer(self, kind: AnswerType | None) -> Extract:
         """Return the answer to a question of a type: the unit, or the list with the steps."""
-        return self.whole_list() if kind is AnswerType.STEPS and self.unit.items else self.extract()
+        if kind is not AnswerType.STEPS or not self.unit.items:
+            return self.extract()
+        return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 
     def extract(self) -> Extract:
         """Return the unit alone."""
         kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
         return Extract(self.hit.at(self.unit), (self.text,), kind)
-
-    def whole_list(self) -> Extract:
-        """Return the list that contains the unit or is announced by it."""
-        return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 
     def _text(self, place: tuple[int, int]) -> str:
         """Return a unit that is readable on its own; a table row becomes "nightly: 14" or gets its column names."""

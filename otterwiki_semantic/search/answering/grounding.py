@@ -71,12 +71,10 @@ _ANNOUNCES = re.compile(
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns the similarity of a text to each of several texts, -1 to 1."""
-_Units = Sequence[tuple[int, Unit]]
-"""Units with the number of their source."""
 
 
 def says_nothing_found(text: str) -> bool:
-    """Whether a statement only says that the sources do not answer; it needs no source."""
+    """Whether a statement only says that the sources do not answer."""
     bare = text.strip().rstrip(".!。")
     return bool(_NOTHING_FOUND.fullmatch(bare)) and not _GOES_ON.search(bare)
 
@@ -86,21 +84,20 @@ def unsupported_reason(
 ) -> str | None:
     """Return briefly why the cited sources do not support a statement, or None if they do.
 
-    A statement needs no source if it only announces, with a colon, what follows, or says that the sources do not answer.
+    A statement needs no source if it only announces, with a colon, what follows.
     """
     cited = [source for source in sources if source.number in statement.cited]
     if statement.kind is StatementKind.CODE:
         return _unsupported_code(statement.text, cited)
-    if says_nothing_found(statement.text):
-        return None
     text = _ANNOUNCES.sub("", clean(statement.text))
     said = [read_unit(sentence, language) for sentence in sentences(text)]
     said = [each for each in said if each.whole.words or each.whole.numbers or each.whole.markers]
-    if not said:
-        announces = text.rstrip().endswith((":", "："))
-        return None if announces else NO_SOURCE if not cited else "its source does not say this"
+    if not said and text.rstrip().endswith((":", "：")):
+        return None
     if not cited:
         return NO_SOURCE
+    if not said:
+        return "its source does not say this"
     units = [(source.number, unit) for source in cited for unit in read_units(source, language)]
     for sentence in said:
         reason = _reason(sentence, units, similarity)
@@ -110,8 +107,8 @@ def unsupported_reason(
     return None
 
 
-def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | None:
-    """Return why the unit nearest to a sentence does not support it."""
+def _reason(said: Unit, units: Sequence[tuple[int, Unit]], similarity: Similarity | None) -> str | None:
+    """Return why the unit nearest to a sentence does not support it; units have the number of their source."""
     ranked = sorted(units, key=lambda each: -_share(said, each[1]))[:_COMPARED_UNITS]
     if not ranked:
         return NO_SOURCE
@@ -120,7 +117,7 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
     best = max(range(len(ranked)), key=lambda at: shares[at] + near[at])
     number, unit = ranked[best]
     if fact := _other_fact(said, unit):
-        return f'"{fact}" does not stand in its source'
+        return f'"{fact}" is not in its source'
     dropped, added = _other_markers(said, unit)
     if dropped:
         return f'its source restricts this: "{unit.whole.markers.get(min(dropped), min(dropped))}"'
@@ -128,24 +125,21 @@ def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | N
         return f'not in its source: "{said.whole.markers[min(added)]}"'
     if _is_rearranged(said, unit):
         return "its source has these words, but does not say this"
-    if similarity and (word := _added_word(said, number, units, _without(unit, said.whole.words), similarity)):
+    of_source = [other for source, other in units if source == number]
+    if similarity and (word := _added_word(said, unit, of_source, similarity)):
         return f'not in its source: "{word}"'
     is_like = shares[best] + near[best] >= MIN_LIKENESS if similarity else shares[best] >= MIN_SHARE
     return None if is_like else "its source is about something else"
 
 
-def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], similarity: Similarity) -> str | None:
+def _added_word(said: Unit, nearest: Unit, of_source: Sequence[Unit], similarity: Similarity) -> str | None:
     """Return a word missing from the source, if there are many and none resembles a word that it may replace."""
-    known = frozenset[str]().union(*(unit.whole.words | unit.above_words for source, unit in units if source == number))
-    added = _without(said, known)
+    known = frozenset[str]().union(*(unit.whole.words | unit.above_words for unit in of_source))
+    added = [word for stem, word in said.whole.spelled if stem not in known]
+    instead = [word for stem, word in nearest.whole.spelled if stem not in said.whole.words]
     if len(added) < MAX_ADDED * max(len(said.whole.words), 1) or not instead or not added:
         return None
     return added[0] if max(max(similarity(word, instead)) for word in added) < MIN_WORD_SIMILARITY else None
-
-
-def _without(unit: Unit, known: frozenset[str]) -> list[str]:
-    """Return the words of a unit whose stems are not in `known`."""
-    return [word for stem, word in unit.whole.spelled if stem not in known]
 
 
 def _share(said: Unit, unit: Unit) -> float:
@@ -162,27 +156,19 @@ def _other_fact(said: Unit, unit: Unit) -> str | None:
     everything = f"{fold(unit.text)} {unit.above}"
     for number in said.whole.numbers:
         measures = {other.unit for other in unit.whole.numbers if other.value == number.value}
-        is_above = _stands_in(number.value, unit.above)
-        if not (not number.unit or {number.unit, ""} & measures if measures else is_above):
+        is_known = {number.unit, ""} & measures if measures else _has_word(unit.above, number.value)
+        if not is_known and (number.unit or not measures):
             return number.text
     for name in sorted(said.whole.names):
-        if not (name in everything if len(name) > 1 else _stands_in(name, everything)):
+        if not (name in everything if len(name) > 1 else _has_word(everything, name)):
             return name
-    return _other_form(said, unit)
-
-
-def _stands_in(fact: str, text: str) -> bool:
-    """Whether a text contains a number or a name as a separate word."""
-    return re.search(rf"(?<![\w.,]){re.escape(fact)}(?!\w)", text) is not None
-
-
-def _other_form(said: Unit, unit: Unit) -> str | None:
-    """Return a word of a sentence that occurs in a unit only as another word with the same stem."""
     theirs = {form.partition("+")[0] for form in unit.whole.forms}
-    return next(
-        (form.replace("+", "") for form in sorted(said.whole.forms - unit.whole.forms) if form.partition("+")[0] in theirs),
-        None,
-    )
+    others = (form for form in sorted(said.whole.forms - unit.whole.forms) if form.partition("+")[0] in theirs)
+    return next((form.replace("+", "") for form in others), None)
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w.,]){re.escape(word)}(?!\w)", text) is not None
 
 
 def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
@@ -242,17 +228,14 @@ def _is_rearranged(said: Unit, unit: Unit) -> bool:
         best, *others = _related(clause, unit)
         for other in others:
             mixed = clause.facts & other.facts - best.facts
-            if not (_comes_later(other, best, unit) and best.facts - said.whole.facts):
+            comes_later = unit.clauses.index(other) > unit.clauses.index(best)
+            if not (comes_later and best.facts - said.whole.facts):
                 mixed -= clause.words
             if mixed and other.facts - said.whole.facts:
                 return True
         if "," not in said.text and _is_turned(clause, best):
             return True
     return False
-
-
-def _comes_later(one: Clause, other: Clause, unit: Unit) -> bool:
-    return unit.clauses.index(one) > unit.clauses.index(other)
 
 
 def _is_turned(clause: Clause, other: Clause) -> bool:
@@ -274,5 +257,5 @@ def _unsupported_code(text: str, cited: Sequence[Source]) -> str | None:
     shown |= {code for source in cited for code in re.findall(r"`([^`\n]+)`", source.text)}
     for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
         if line not in shown:
-            return f'"{line if len(line) <= 60 else f"{line[:57]}…"}" does not stand in its source'
+            return f'"{line if len(line) <= 60 else f"{line[:57]}…"}" is not in its source'
     return None

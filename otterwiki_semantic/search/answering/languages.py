@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 
 from otterwiki_semantic.content.analysis import fold
 
@@ -14,72 +14,55 @@ _NEVER = re.compile(r"(?!)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
 
 
-@dataclass(frozen=True, slots=True)
 class Language:
-    """The words of a language that change the meaning of a sentence."""
+    """The words of a language that change the meaning of a sentence; by default of a language without a table."""
 
-    markers: Mapping[str, re.Pattern[str]]
-    """Patterns of negations, restrictions, obligations and permissions, by meaning."""
-    numbers: Mapping[str, str]
-    """Digits by number word, without number words that are also articles."""
-    joins: re.Pattern[str]
-    """The beginning of a clause."""
-    pronouns: frozenset[str]
-    """Folded pronouns that begin a sentence which continues the previous one."""
-    agent: re.Pattern[str]
-    """Prepositions that introduce the agent of a passive verb."""
-    dates: re.Pattern[str]
-    """Folded names of days and months, without endings."""
-    endings: frozenset[str]
-    """Inflectional endings, if all other endings form a different word."""
-    capitals_name: bool = True
-    """Whether a capitalised word within a sentence is a name."""
-    is_ordered: bool = True
-    """Whether word order determines subject and object."""
-
-    @property
-    def negation(self) -> re.Pattern[str]:
-        """The pattern of negations."""
-        return self.markers.get("not", _NEVER)
+    def __init__(
+        self,
+        markers: Mapping[str, str] = MappingProxyType({}),
+        numbers: str = "",
+        tens: str = "",
+        joins: str = "",
+        pronouns: str = "",
+        agent: str = "",
+        dates: str = "",
+        endings: str = "",
+        *,
+        capitals_name: bool = True,
+        is_ordered: bool = True,
+    ) -> None:
+        self.markers = {name: _whole_words(listed.split(", ")) for name, listed in markers.items()}
+        """Patterns of negations, restrictions, obligations and permissions, by meaning."""
+        self.negation = self.markers.get("not", _NEVER)
+        digits = {word: str(number) for number, word in enumerate(numbers.split()) if word not in _ARTICLES}
+        self._digits = digits | {word: str(number) for number, word in zip(range(30, 100, 10), tens.split(), strict=False)}
+        words = rf"\b(?:{'|'.join(joins.split())})\b" if joins else "[、，；：]"
+        self.joins = re.compile(f"{_STOP}|{words}", re.IGNORECASE)
+        """The beginning of a clause."""
+        self.pronouns = frozenset(fold(pronouns).split())
+        """Pronouns that begin a sentence which continues the previous one."""
+        self.agent = _whole_words(agent.split())
+        """Prepositions that introduce the agent of a passive verb."""
+        self.dates = re.compile(rf"(?<!\w)({'|'.join(fold(dates).split())})s?(?!\w)") if dates else _NEVER
+        """Names of days and months, without endings."""
+        self.endings = frozenset(("", *endings.split())) if endings else frozenset[str]()
+        """Inflectional endings, if all other endings form a different word."""
+        self.capitals_name = capitals_name
+        """Whether a capitalised word within a sentence is a name."""
+        self.is_ordered = is_ordered
+        """Whether word order determines subject and object."""
 
     def with_digits(self, text: str) -> str:
-        """Return a text with number words replaced by digits."""
-        return _WORD.sub(lambda match: self.numbers.get(match[0].lower(), match[0]), text) if self.numbers else text
-
-
-def _language(
-    markers: Mapping[str, str],
-    numbers: str,
-    tens: str,
-    joins: str,
-    pronouns: str,
-    agent: str,
-    dates: str,
-    endings: str = "",
-    *,
-    is_german: bool = False,
-) -> Language:
-    digits = {word: str(number) for number, word in enumerate(numbers.split()) if word not in _ARTICLES}
-    digits |= {word: str(number) for number, word in zip(range(30, 100, 10), tens.split(), strict=False)}
-    return Language(
-        {name: _whole_words(listed.split(", ")) for name, listed in markers.items()},
-        digits,
-        re.compile(rf"{_STOP}|\b(?:{'|'.join(joins.split())})\b", re.IGNORECASE),
-        frozenset(fold(pronouns).split()),
-        _whole_words(agent.split()),
-        re.compile(rf"(?<!\w)({'|'.join(fold(dates).split())})s?(?!\w)"),
-        frozenset(("", *endings.split())) if endings else frozenset(),
-        capitals_name=not is_german,
-        is_ordered=not is_german,
-    )
+        """Return a text with number words, except those that are also articles, replaced by digits."""
+        return _WORD.sub(lambda match: self._digits.get(match[0].lower(), match[0]), text) if self._digits else text
 
 
 def _whole_words(alternatives: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, alternatives))})(?!\w)")
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, alternatives))})(?!\w)") if alternatives else _NEVER
 
 
 LANGUAGES: Mapping[str, Language] = {
-    "en": _language(
+    "en": Language(
         {
             "not": r"not, no, never, none, nobody, nothing, neither, nor, cannot, \w+n't, hardly, barely",
             "deny": r"refus\w+, fail\w*, forg[eo]t\w*, lack\w*, avoid\w*, forbid\w*, prohibit\w*, declin\w+, reject\w*, "
@@ -123,7 +106,7 @@ LANGUAGES: Mapping[str, Language] = {
         "october november december week month quarter year",
         "s es d ed ing e y ies ied er ers n en t ly",
     ),
-    "de": _language(
+    "de": Language(
         {
             "not": r"nicht, kein\w*, nie, niemals, niemand\w*, nichts, weder, kaum",
             "deny": r"verboten\w*, untersagt\w*, vermeid\w*, weiger\w*, verweiger\w*, vergisst, vergessen, vergaß, "
@@ -166,9 +149,10 @@ LANGUAGES: Mapping[str, Language] = {
         "von vom durch",
         "montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz april mai juni juli august september "
         "oktober november dezember woche monat quartal jahr",
-        is_german=True,
+        capitals_name=False,
+        is_ordered=False,
     ),
-    "fr": _language(
+    "fr": Language(
         {
             "not": r"(?:ne|n'\w+)(?! [^.]{0,60}\bqu[e']), pas, jamais, aucune?, rien, nul\w*, ni, à peine",
             "deny": r"interdit\w*, évite\w*, éviter, refus\w+, oubli\w+",
@@ -208,7 +192,7 @@ LANGUAGES: Mapping[str, Language] = {
     ),
 }
 
-_UNKNOWN = Language({}, {}, re.compile(rf"{_STOP}|[、，；：]"), frozenset(), _NEVER, _NEVER, frozenset(), capitals_name=False)
+_UNKNOWN = Language(capitals_name=False)
 
 
 def vocabulary(language: str) -> Language:

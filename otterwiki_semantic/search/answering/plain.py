@@ -29,13 +29,15 @@ _UNSEEN_PART = re.compile(
 )
 _UNTICKED = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+", re.MULTILINE)
 _UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn"}
+_BLANK = "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
+"""Invisible letters and marks; the variation selectors are blank, too."""
 
 
 def clean(text: str) -> str:
     """Return text without control, zero-width, bidirectional, private and unassigned characters; tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_cleaned(character) for character in text)
+    return "".join(map(_cleaned, text))
 
 
 def visible_markdown(text: str) -> str:
@@ -48,16 +50,8 @@ def _cleaned(character: str) -> str:
         return character
     if character in "\t\v\f\u2028\u2029\x85":
         return " "
-    return "" if unicodedata.category(character) in _UNSEEN or _is_blank(character) else character
-
-
-def _is_blank(character: str) -> bool:
-    """Whether a character is an invisible letter or mark: a filler or a variation selector."""
-    return (
-        character in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
-        or "\ufe00" <= character <= "\ufe0f"
-        or character > "\U000e0000"
-    )
+    is_blank = character in _BLANK or "\ufe00" <= character <= "\ufe0f" or character > "\U000e0000"
+    return "" if is_blank or unicodedata.category(character) in _UNSEEN else character
 
 
 def plain_text(markdown: str, kept: re.Pattern[str] = CODE, shown: Callable[[re.Match[str]], str] | None = None) -> str:

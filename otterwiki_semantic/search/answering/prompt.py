@@ -9,7 +9,7 @@ from dataclasses import replace
 from otterwiki_semantic.content.markdown import truncate_markdown
 from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
-from otterwiki_semantic.search.answering.chat import Message
+from otterwiki_semantic.search.answering.chat import MAX_ANSWER_TOKENS, Message
 from otterwiki_semantic.search.answering.sources import NO_QUERY, Source
 
 NO_ANSWER = "NOT IN THE SOURCES"
@@ -34,7 +34,6 @@ words that a page about it would have. Each stands by itself: put in what it ref
 that the question does not ask for.
 
 Write one query in each line, and nothing else. If you know none, write only: {NO_QUERY}"""
-_MOST_FOR_ANSWER = 1_024
 _MOST_FOR_HISTORY = 0.25
 """The share of the window for earlier questions and answers."""
 _MOST_FOR_NOTES = 1 / 16
@@ -46,21 +45,16 @@ _OVERHEAD = 40
 """Tokens of the lines around a source."""
 
 
-def fit_sources(sources: Sequence[Source], window: int, spent: int = 0) -> list[Source]:
-    """Return the sources that fit into a model's window, the first ones whole, numbered from 1.
-
-    `spent` is the number of tokens of rules, question and history.
-    """
-    left = window - spent - min(_MOST_FOR_ANSWER, window // 4) - int(window * _MOST_FOR_NOTES)
+def fit_sources(sources: Sequence[Source], question: str, history: Sequence[Exchange], window: int) -> list[Source]:
+    """Return the sources that fit into a model's window, the first ones whole, numbered from 1."""
+    spent = count_tokens(_RULES) + count_tokens(question) + sum(map(_size, _recent(history, window)))
+    left = window - spent - min(MAX_ANSWER_TOKENS, window // 4) - int(window * _MOST_FOR_NOTES)
     fitting: list[Source] = []
     for source in sources:
-        left -= _OVERHEAD
-        text = (
-            source.text
-            if count_tokens(source.text) <= left
-            else truncate_markdown(source.text, max(0, left * _CHARACTERS_PER_TOKEN))
-        )
-        if left <= 0 or (len(text) < min(_LEAST_SOURCE, len(source.text))):
+        left, text = left - _OVERHEAD, source.text
+        if count_tokens(text) > left:
+            text = truncate_markdown(text, max(0, left * _CHARACTERS_PER_TOKEN))
+        if left <= 0 or len(text) < min(_LEAST_SOURCE, len(source.text)):
             break
         left -= count_tokens(text)
         fitting.append(replace(source, number=len(fitting) + 1, text=text))
@@ -69,19 +63,17 @@ def fit_sources(sources: Sequence[Source], window: int, spent: int = 0) -> list[
     return fitting
 
 
-def tokens_besides_sources(question: str, history: Sequence[Exchange], window: int) -> int:
-    """Return the number of tokens of the rules, the question and the part of the history that is sent."""
-    return count_tokens(_RULES) + count_tokens(question) + sum(map(_size, _recent(history, window)))
-
-
 def prompt(
     question: str, sources: Sequence[Source], history: Sequence[Exchange], conflicts: Sequence[str], window: int
 ) -> list[Message]:
     """Return the messages for a model. A new nonce marks the sources each time, so that no page can contain it."""
     nonce = secrets.token_hex(8)
     passages = [_passage(source, nonce) for source in sources]
-    if notes := _fitting("\n".join(f"{each}." for each in conflicts), int(window * _MOST_FOR_NOTES)):
-        passages.append(_marked("notes", "where the sources disagree", notes, nonce))
+    notes = [f"{each}." for each in conflicts]
+    while count_tokens("\n".join(notes)) > int(window * _MOST_FOR_NOTES):
+        notes.pop()
+    if notes:
+        passages.append(_marked("notes", "where the sources disagree", "\n".join(notes), nonce))
     last = Message("user", "\n\n".join((*passages, f"Question: {question}")))
     return [Message("system", _RULES.format(nonce=nonce)), *_conversation(history, window), last]
 
@@ -104,16 +96,7 @@ def _passage(source: Source, nonce: str) -> str:
 
 
 def _marked(name: str, title: str, text: str, nonce: str) -> str:
-    """Return data between two lines with the nonce."""
     return f"=== {name} {nonce}: {' '.join(title.split())} ===\n{text}\n=== end of {name} {nonce} ==="
-
-
-def _fitting(text: str, tokens: int) -> str:
-    """Return the first lines of a text that fit into `tokens`."""
-    lines = text.split("\n")
-    while lines and count_tokens("\n".join(lines)) > tokens:
-        lines.pop()
-    return "\n".join(lines)
 
 
 def _recent(history: Sequence[Exchange], window: int) -> list[Exchange]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
 from otterwiki_semantic.content.analysis import function_words, words
 from otterwiki_semantic.core.records import Answer, Exchange, Hit, cited_title
@@ -66,11 +67,10 @@ def _needs_context(question: str) -> bool:
 
 def interleaved(answers: Sequence[Answer]) -> list[Hit]:
     """Return the passages of several answers without repeats, the best of each answer first."""
-    longest = max(len(each.results) for each in answers)
-    ranked = (each.results[rank] for rank in range(longest) for each in answers if rank < len(each.results))
     found: dict[tuple[str, int], Hit] = {}
-    for hit in ranked:
-        found.setdefault((hit.path, hit.chunk_index), hit)
+    for hit in chain.from_iterable(zip_longest(*(each.results for each in answers))):
+        if hit is not None:
+            found.setdefault((hit.path, hit.chunk_index), hit)
     return list(found.values())
 
 
@@ -79,7 +79,7 @@ def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
     kept: list[Hit] = []
     for hit in hits:
         start, end = _lines(hit)
-        spans = [_lines(other) for other in kept if other.path == hit.path]
+        spans = (_lines(other) for other in kept if other.path == hit.path)
         if not any(first <= start and end <= last for first, last in spans):
             kept.append(hit)
     return kept
@@ -91,12 +91,11 @@ def _lines(hit: Hit) -> tuple[int, int]:
 
 def sources_of(hits: Sequence[Hit]) -> list[Source]:
     """Return passages as sources, numbered from 1."""
-    return [_source(number, hit) for number, hit in enumerate(hits, 1)]
-
-
-def _source(number: int, hit: Hit) -> Source:
-    title, text = cited_title(hit.title, hit.kind, hit.page_number), visible_markdown(hit.markdown or hit.text)
-    return Source(number, hit.path, title, (title, *hit.section_path[1:]), text, hit.updated)
+    sources = []
+    for number, hit in enumerate(hits, 1):
+        title, text = cited_title(hit.title, hit.kind, hit.page_number), visible_markdown(hit.markdown or hit.text)
+        sources.append(Source(number, hit.path, title, (title, *hit.section_path[1:]), text, hit.updated))
+    return sources
 
 
 def follow_ups(sources: Sequence[Hit], hits: Sequence[Hit]) -> tuple[str, ...]:

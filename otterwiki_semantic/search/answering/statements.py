@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain, islice
 
 from otterwiki_semantic.content.analysis import ends_sentence, sentence_ranges
 from otterwiki_semantic.content.markdown import is_table_rule
@@ -76,42 +77,19 @@ class Statement:
     """Numbers of sources, from 1, without repeats, in the order cited. Numbers without a source are dropped."""
 
 
-class CitationMarks:
-    """Read the marks, such as ``[2]``, with which a text cites its sources."""
-
-    def __init__(self, sources: int) -> None:
-        self._sources = min(sources, _MAX_NUMBER)
-
-    def read(self, text: str) -> str:
-        """Return plain text with the marks before the end of their sentence, as numbers between private characters."""
-
-        def shown(match: re.Match[str]) -> str:
-            numbers = match["square"] or match["lenticular"] or match["round"]
-            return f"{_OPEN}{' '.join(map(str, self._numbers(numbers)))}{_CLOSE}"
-
-        plain = plain_text(text, _CODE_OR_MARK, shown)
-        return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
-
-    def _numbers(self, text: str) -> Iterator[int]:
-        for match in _RANGE.finditer(text):
-            yield from range(int(match[1]), min(int(match[2]), self._sources) + 1)
-        yield from (int(number) for number in re.findall(r"\d+", text))
-
-    def cited(self, marked: str) -> tuple[int, ...]:
-        """Return the numbers of the sources that a text from `read` cites, without repeats and in order."""
-        numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
-        return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._sources))
-
-    def strip(self, marked: str) -> tuple[str, tuple[int, ...]]:
-        """Return a text from `read` without its marks, and the numbers of the sources that it cites."""
-        return " ".join(_READ_MARK.sub("", marked).split()), self.cited(marked)
+def parsed_statements(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
+    """Yield the statements of an answer to which texts are added, as soon as each is complete."""
+    parser = StatementParser(sources)
+    for chunk in chunks:
+        yield from parser.feed(chunk)
+    yield from parser.finish()
 
 
 class StatementParser:
     """Parse an answer as it is written. The result does not depend on how the text is divided among calls."""
 
     def __init__(self, sources: int) -> None:
-        self._marks = CitationMarks(sources)
+        self._sources = min(sources, _MAX_NUMBER)
         self._read = 0
         self._made = 0
         self._block = 0
@@ -138,11 +116,8 @@ class StatementParser:
         return self._bounded(self._end())
 
     def _bounded(self, statements: Iterable[Statement]) -> list[Statement]:
-        found = []
-        for statement in statements:
-            if self._made < MAX_STATEMENTS:
-                self._made += 1
-                found.append(statement)
+        found = list(islice(statements, MAX_STATEMENTS - self._made))
+        self._made += len(found)
         return found
 
     def _push(self, character: str) -> Iterator[Statement]:
@@ -242,7 +217,7 @@ class StatementParser:
     def _row(self, cells: list[str], head: list[str]) -> Iterator[Statement]:
         heads = [*head, *[""] * len(cells)]
         named = (f"{name}: {cell}" if name else cell for name, cell in zip(heads, cells, strict=False) if cell)
-        text, cited = self._marks.strip(self._marks.read("; ".join(named)))
+        text, cited = self._unmarked(self._marked("; ".join(named)))
         if text:
             yield from self._release()
             yield Statement(text, StatementKind.ITEM, self._block, cited)
@@ -252,7 +227,7 @@ class StatementParser:
         if not bare.startswith(self._fence) or _MARK.sub("", bare).strip(self._fence[0] + " "):
             self._code.append(line.rstrip())
             return
-        yield from self._end_code(self._marks.cited(self._marks.read(bare.strip(self._fence[0] + " "))))
+        yield from self._end_code(self._unmarked(self._marked(bare.strip(self._fence[0] + " ")))[1])
 
     def _end_code(self, cited: tuple[int, ...] = ()) -> Iterator[Statement]:
         text = "\n".join(self._code).strip("\n")
@@ -292,16 +267,34 @@ class StatementParser:
     def _flush(self, text: str) -> Iterator[Statement]:
         """Yield the statements of open text; marks without text belong to the previous code."""
         kind = self._kind = self._kind or StatementKind.SENTENCE
-        marked = self._marks.read(text)
-        if self._waiting is not None and not _READ_MARK.sub("", marked).strip(" .") and (cited := self._marks.cited(marked)):
+        marked = self._marked(text)
+        shown, cited = self._unmarked(marked)
+        if self._waiting is not None and cited and not shown.strip(" ."):
             self._waiting = replace(self._waiting, cited=tuple(dict.fromkeys((*self._waiting.cited, *cited))))
             return
         yield from self._release()
         for part in _sentences(marked) if kind is StatementKind.SENTENCE else [marked]:
-            shown, cited = self._marks.strip(part)
+            shown, cited = self._unmarked(part)
             if any(character.isalnum() for character in shown):
                 self._announced = cited if shown.endswith((":", "：")) else ()
                 yield Statement(shown, kind, self._block, cited)
+
+    def _marked(self, text: str) -> str:
+        """Return plain text with the marks before the end of their sentence, as numbers between private characters."""
+        plain = plain_text(text, _CODE_OR_MARK, self._shown)
+        return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
+
+    def _shown(self, mark: re.Match[str]) -> str:
+        text = mark["square"] or mark["lenticular"] or mark["round"]
+        ranges = (range(int(match[1]), min(int(match[2]), self._sources) + 1) for match in _RANGE.finditer(text))
+        numbers = *chain.from_iterable(ranges), *map(int, re.findall(r"\d+", text))
+        return f"{_OPEN}{' '.join(map(str, numbers))}{_CLOSE}"
+
+    def _unmarked(self, marked: str) -> tuple[str, tuple[int, ...]]:
+        """Return a text from `_marked` without its marks, and the numbers of the sources that it cites, without repeats."""
+        numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
+        cited = dict.fromkeys(number for number in numbers if 1 <= number <= self._sources)
+        return " ".join(_READ_MARK.sub("", marked).split()), tuple(cited)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
+
+from rapidfuzz.distance import Prefix
 
 from otterwiki_semantic.content.analysis import fold, function_words, sentence_ranges, words
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.languages import Language, vocabulary
 from otterwiki_semantic.search.answering.plain import plain_text
 from otterwiki_semantic.search.answering.sources import Source
-from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind, parsed_statements
 
 _LITERAL = re.compile(
     r"https?://[^\s<>\"']++|[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-]"
@@ -37,8 +39,8 @@ _DIGITS = re.compile(r"\d++")
 _LEADING_ZERO = re.compile(r"^0(?=\d:)")
 _LETTERS = frozenset("cdjlmnst") | {"qu"}
 """Elided prefixes before apostrophes."""
-_HEADING_STARTS = {False: (0,), True: range(12)}
-"""Where restricting markers of a heading may begin; a negation may also follow a word, as in *Do not*."""
+_LATEST_NEGATION = 11
+"""Where a negation of a heading may begin, as in *Do not*; other restricting markers only at the beginning."""
 _TELLING_WHEN = (" when ", " wenn ", " quand ")
 """Words before which a heading is a title, not a condition."""
 _MIN_WORDS = 2
@@ -134,11 +136,7 @@ def read_unit(text: str, language: str) -> Unit:
         else:
             parts[-1] += piece
     clauses = tuple(_clause(part, language, known) for part in parts)
-    return Unit(text, clauses[0] if len(clauses) == 1 else _joined(clauses), clauses)
-
-
-def _joined(clauses: Sequence[Clause]) -> Clause:
-    return replace(
+    whole = replace(
         clauses[0],
         spelled=tuple(chain.from_iterable(each.spelled for each in clauses)),
         forms=frozenset[str]().union(*(each.forms for each in clauses)),
@@ -146,6 +144,7 @@ def _joined(clauses: Sequence[Clause]) -> Clause:
         numbers=tuple(chain.from_iterable(each.numbers for each in clauses)),
         names=frozenset[str]().union(*(each.names for each in clauses)),
     )
+    return Unit(text, whole, clauses)
 
 
 @lru_cache(_KEPT_SOURCES)
@@ -158,8 +157,7 @@ def _units_of(source: Source, language: str) -> Iterator[Unit]:
     for headings, text in _sections(source):
         required = _restrictions(headings[-1], language) if headings else frozenset[str]()
         template = _below(replace(read_unit("", language), required=required), " . ".join((source.title, *headings)), language)
-        parser = StatementParser(0)
-        yield from _units((*parser.feed(text), *parser.finish()), template, language)
+        yield from _units(parsed_statements([text], 0), template, language)
 
 
 def _restrictions(heading: str, language: str) -> frozenset[str]:
@@ -168,7 +166,9 @@ def _restrictions(heading: str, language: str) -> frozenset[str]:
     if folded.startswith(_TELLING_WHEN):
         return frozenset()
     found = read_unit(heading, language).whole.markers
-    begins = {name for name, each in found.items() if folded.find(f" {each}") in _HEADING_STARTS[name == "not"]}
+    begins = {
+        name for name, each in found.items() if 0 <= folded.find(f" {each}") <= (_LATEST_NEGATION if name == "not" else 0)
+    }
     return frozenset((begins | {"unreal"}) & found.keys() & _RESTRICTING)
 
 
@@ -185,20 +185,19 @@ def _sections(source: Source) -> Iterator[tuple[list[str], str]]:
     yield [*source.headings, *inner], source.text[start:]
 
 
-def _units(statements: Sequence[Statement], template: Unit, language: str) -> Iterator[Unit]:
+def _units(statements: Iterable[Statement], template: Unit, language: str) -> Iterator[Unit]:
     """Yield the units between two headings."""
     pronouns = vocabulary(language).pronouns
     announced, previous, block = template, "", -1
     for statement in statements:
         is_code, is_item = statement.kind is StatementKind.CODE, statement.kind is StatementKind.ITEM
-        lines = statement.text.splitlines() if is_code else sentences(statement.text)
-        for text in lines:
-            continues = bool(pronouns & set(fold(text).split()[:1]))
+        for text in statement.text.splitlines() if is_code else sentences(statement.text):
+            continues = not pronouns.isdisjoint(fold(text).split()[:1])
             above = announced if (is_item or is_code) and block in {-1, statement.block} else template
             if previous and (continues or is_code):
                 above = _below(above, previous, language)
-            own = read_unit(text, language)
             cell = _FIRST_CELL.match(text) if is_item else None
+            own = read_unit(text, language)
             yield replace(
                 above,
                 text=text,
@@ -237,11 +236,9 @@ def _clause(text: str, language: str, known: Language) -> Clause:
     folded = fold(known.with_digits(text))
     markers = {name: match[0] for name, pattern in known.markers.items() if (match := pattern.search(folded))}
     begins = known.joins.sub(" ", folded).lstrip()
-    found = [
-        *_LITERAL.findall(text),
-        *known.dates.findall(folded),
-        *(_CAPITALISED.findall(text) if known.capitals_name else ()),
-    ]
+    found = [*_LITERAL.findall(text), *known.dates.findall(folded)]
+    if known.capitals_name:
+        found += _CAPITALISED.findall(text)
     pairs = _words(text, language)
     return Clause(
         spelled=tuple(pairs),
@@ -264,10 +261,7 @@ def _words(text: str, language: str) -> list[tuple[str, str]]:
 
 def _form(stem: str, word: str, endings: frozenset[str]) -> str:
     """Return a stem, plus its word's ending if that forms a different word; without `endings` always the plain stem."""
-    common = next(
-        (at for at, (one, other) in enumerate(zip(stem, word, strict=False)) if one != other), min(len(stem), len(word))
-    )
-    ending = word[common:]
+    ending = word[Prefix.similarity(stem, word) :]
     ending = ending if ending in endings else ending.removesuffix("s").replace("ie", "y")
     return stem if not endings or ending in endings else f"{stem}+{ending}"
 

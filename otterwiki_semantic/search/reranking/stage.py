@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import NamedTuple
+from typing import Protocol
 
 from msgspec import structs
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import RerankerError
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions, Sort
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.search.pipeline import RerankScores, Shortlist
-from otterwiki_semantic.search.reranking.base import Reranker
 
 NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
 _TIMEOUT = 2.0
@@ -36,16 +36,43 @@ _MAX_CHARACTERS = 4_000
 log = logging.getLogger(__name__)
 
 
-class Question(NamedTuple):
-    """A query and the texts to score for it."""
+class Reranker(Protocol):
+    """A reranking model. Methods raise `RerankerError`, whose message says what to do and never shows a key."""
 
-    query: str
-    texts: Sequence[str]
+    name: str
+    """Its provider and model, such as ``cohere:rerank-v3.5``; contains nothing private."""
+    is_fast: bool
+    """Whether it is used by default; false until its speed is known."""
+
+    def load(self) -> None:
+        """Load the model, which may take minutes."""
+        ...
+
+    def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
+        """Return one score per text, higher is better; give up soon after `seconds`. Thread-safe."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources for good."""
+        ...
+
+
+def open_reranker(settings: Settings) -> Reranker | None:
+    """Return the configured reranker, or None. Sends no request and loads nothing."""
+    from otterwiki_semantic.search.reranking.cohere import CohereReranker
+    from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
+
+    if settings.reranker is None:
+        return None
+    provider, _, model = settings.reranker.partition(":")
+    if provider == "cohere":
+        return CohereReranker(model, settings.reranker_url, settings.reranker_key)
+    return CrossEncoderReranker(model)
 
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """The outcome of reranking the candidates of one query."""
+    """The outcome for one query."""
 
     scores: RerankScores = field(default_factory=dict)
     """Empty if there was nothing to order, or the reranker failed."""
@@ -60,10 +87,7 @@ class Reranking:
 
 
 class RerankStage:
-    """Rerank searches on request if a reranker is configured; a search waits at most two seconds.
-
-    The reranker is loaded in the background, and not used for a while after a failure.
-    """
+    """Rerank searches, at most two seconds each. A reranker is loaded in the background, and pauses after a failure."""
 
     def __init__(self, reranker: Reranker | None, telemetry: Telemetry) -> None:
         self.name = reranker.name if reranker else None
@@ -107,7 +131,7 @@ class RerankStage:
         if not self.is_wanted(options):
             return [Reranking(failure=NONE_CONFIGURED if options.rerank and self._reranker is None else None) for _ in queries]
         rerankable = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
-        scored = self.scores([Question(queries[at], list(shortlists[at].values())) for at in rerankable])
+        scored = self.scores([(queries[at], list(shortlists[at].values())) for at in rerankable])
         self._count_failure([each for each in scored if isinstance(each, RerankerError)], len(scored))
         found = [Reranking(reranker=self.name) for _ in queries]
         for at, scores in zip(rerankable, scored, strict=True):
@@ -124,14 +148,14 @@ class RerankStage:
             self._counted = failure
             self._telemetry.record_failure(Failure.RERANKER)
 
-    def scores(self, questions: Sequence[Question]) -> list[list[float] | RerankerError]:
-        """Return for each question one score per text, higher is better, or why there are none."""
+    def scores(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[float] | RerankerError]:
+        """Return for each query and its texts one score per text, higher is better, or why there are none."""
         with self._deciding:
             refusal = self._refusal()
         if refusal is not None:
             return [refusal for _ in questions]
         deadline = time.monotonic() + _TIMEOUT
-        pending = [self._threads.submit(self._ask, question, deadline) for question in questions]
+        pending = [self._threads.submit(self._ask, query, texts, deadline) for query, texts in questions]
         found = [self._result(future, deadline) for future in pending]
         failures = [each for each in found if isinstance(each, RerankerError)]
         if len(failures) < len(found):
@@ -150,13 +174,12 @@ class RerankStage:
             self.start()
         return RerankerError(f"{self.name} is being loaded; try again in a while")
 
-    def _ask(self, question: Question, deadline: float) -> list[float]:
+    def _ask(self, query: str, texts: Sequence[str], deadline: float) -> list[float]:
         assert self._reranker is not None
         seconds = deadline - time.monotonic()
         if seconds <= 0:
             raise self._timeout()
-        texts = [text[:_MAX_CHARACTERS] for text in question.texts]
-        scores = self._reranker.scores(question.query, texts, seconds)
+        scores = self._reranker.scores(query, [text[:_MAX_CHARACTERS] for text in texts], seconds)
         if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
             raise RerankerError(f"{self.name} gives scores that make no sense; set SEMANTIC_RERANKER to another model")
         return scores

@@ -25,10 +25,9 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search import pipeline
 from otterwiki_semantic.search.reranking import stage
-from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
 from otterwiki_semantic.search.reranking.cohere import CohereReranker
 from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
-from otterwiki_semantic.search.reranking.stage import Question, RerankStage
+from otterwiki_semantic.search.reranking.stage import Reranker, RerankStage, open_reranker
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.rerank_server import Reply, RerankServer, ranked, saying
 
@@ -326,7 +325,7 @@ def test_a_search_at_the_end_of_loading_does_not_load_again(server: RerankServer
     def watched(*given: Any) -> Any:
         future = submit(*given)
         if not found and not begun.is_set():
-            future.add_done_callback(lambda _: found.extend(made.scores([Question("cat", ["the cat sat", "a dog"])])))
+            future.add_done_callback(lambda _: found.extend(made.scores([("cat", ["the cat sat", "a dog"])])))
         return future
 
     monkeypatch.setattr(made._threads, "submit", watched)
@@ -423,7 +422,7 @@ def asked(reranker: Reranker, texts: tuple[str, ...] = ("the cat sat", "a dog"))
     made = RerankStage(reranker, NO_TELEMETRY)
     made.start()
     eventually(lambda: not made.is_loading)
-    found = made.scores([Question("cat", texts)])
+    found = made.scores([("cat", texts)])
     made.close()
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer, is_question
+from otterwiki_semantic.search.best_unit import AnswerType, answer_type, has_answer, is_question
 
 ALL = ("en", "de", "fr")
 NUMBER, TIME, PERSON, PLACE = AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.PLACE

@@ -11,8 +11,9 @@ from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search.best_unit import MAX_EMBEDDED, Embed, UnitChooser
-from otterwiki_semantic.search.candidates import QueryWords
 from otterwiki_semantic.search.query import Highlighter, parse_query
+from otterwiki_semantic.search.scoring import QueryWords
+from otterwiki_semantic.search.similarity_scale import Scale
 from tests.support.chunks import chunks_of
 
 QUERY: Matrix = np.array([1.0, 0.0], dtype=np.float32)
@@ -50,7 +51,7 @@ def failing(_texts: Sequence[str]) -> Matrix:
 def chosen(source: str, query: str, weights: dict[str, float], embed: Embed | None = None) -> list[str]:
     """Return the heading and the text of the best unit of each passage."""
     parsed = parse_query(query)
-    chooser = UnitChooser(parsed, [QueryWords(weights, weights)], QUERY, embed)
+    chooser = UnitChooser(parsed, [QueryWords(weights, weights)], QUERY, embed, Scale())
     found: list[str] = []
     chunks: Sequence[Chunk] = chunks_of(source, "Backups")
     highlighter = Highlighter(parsed)

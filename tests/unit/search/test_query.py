@@ -67,7 +67,7 @@ def test_words_and_pairs_find_their_lines(table: sqlite3.Connection) -> None:
     query = parse_query("chunks per page")
     assert matches(table, any_of(query.parts)) == [3]
     assert matches(table, any_pair(query.pairs)) == [3]
-    assert matches(table, any_of([parse_query("MaxChunksPerPage").identifier])) == [3]
+    assert matches(table, any_of(parse_query("MaxChunksPerPage").wholes)) == [3]
 
 
 def test_a_phrase_finds_its_words_in_their_order(table: sqlite3.Connection) -> None:

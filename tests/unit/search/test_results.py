@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from otterwiki_semantic.core.records import PageUrls, SearchOptions
+from otterwiki_semantic.core.records import Hit, PageUrls, SearchOptions
 from otterwiki_semantic.search.best_unit import UnitChooser
-from otterwiki_semantic.search.candidates import Candidate, CandidateSet, QueryWords, Tier
 from otterwiki_semantic.search.query import parse_query
 from otterwiki_semantic.search.results import ResultBuilder
+from otterwiki_semantic.search.retrieval import CandidateSet
+from otterwiki_semantic.search.scoring import Candidate, QueryWords, Tier
+from otterwiki_semantic.search.similarity_scale import Scale
 from tests.support.small_index import SmallIndex
 
 WEIGHTS = {"boiler": 3.0, "cellar": 1.0}
@@ -25,16 +28,26 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
 
 
 def builder(index: SmallIndex, ranked: Sequence[Candidate], **options: Any) -> ResultBuilder:
-    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked))
+    found = CandidateSet(list(ranked), is_complete=True)
     asked, urls, query = SearchOptions(**options), PageUrls("/wiki/"), parse_query("boiler cellar")
-    units = UnitChooser(query, [QueryWords(WEIGHTS, WEIGHTS)], None, None)
+    units = UnitChooser(query, [QueryWords(WEIGHTS, WEIGHTS)], None, None, Scale())
     return ResultBuilder(index.catalog, query, found, ranked, asked, urls, units)
+
+
+def hits(
+    index: SmallIndex,
+    ranked: Sequence[Candidate],
+    chosen: Sequence[Candidate],
+    also_on: Mapping[int, set[str]] = MappingProxyType({}),
+    **options: Any,
+) -> list[Hit]:
+    return builder(index, ranked, **options).hits(chosen, also_on, set(), 0, len(chosen))
 
 
 def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
     index.put("house/a", ("the boiler in the cellar", 0.5), section="Heating", category="Guide", tags=("heat",))
     (each,) = candidates(index, 0.5)
-    (hit,) = builder(index, [each]).hits([each], {each.id: {"c", "b"}})
+    (hit,) = hits(index, [each], [each], {each.id: {"c", "b"}})
     assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "house/a", "house/a", "Guide", ("heat",))
     assert hit.snippet == hit.text == "[house/a] the boiler in the cellar"
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["boiler", "cellar"]
@@ -56,7 +69,7 @@ def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
 def test_the_breadcrumb_leads_from_the_title_down(index: SmallIndex, path: str, section: str, breadcrumb: str) -> None:
     index.put(path, ("the boiler", 0.5), section=section)
     (each,) = candidates(index, 0.5)
-    (hit,) = builder(index, [each]).hits([each], {})
+    (hit,) = hits(index, [each], [each])
     assert (hit.breadcrumb, " > ".join(hit.section_path)) == (breadcrumb, breadcrumb)
 
 
@@ -64,29 +77,29 @@ def test_a_chunk_without_a_similarity_has_no_distance(index: SmallIndex) -> None
     index.put("a", ("the boiler", None))
     (each,) = candidates(index, 1.0)
     each.similarity = None
-    (hit,) = builder(index, [each]).hits([each], {})
+    (hit,) = hits(index, [each], [each])
     assert (hit.similarity, hit.distance) == (None, None)
 
 
 def test_good_neighbours_are_joined_to_a_result(index: SmallIndex) -> None:
     index.put("a", ("One.", 0.5), ("Two.", 0.5), ("Three.", 0.5), ("Four.", 0.5), section="S")
     one, two, three, four = ranked = candidates(index, 0.8, 1.0, 0.74, 0.9)
-    (hit,) = builder(index, ranked).hits([two], {})
+    (hit,) = hits(index, ranked, [two])
     assert hit.text == "[a] One.\n\nTwo.", "the third one is not good enough, and the fourth does not follow"
     assert (hit.snippet, hit.start_line, hit.end_line) == ("[a] Two.", 11, 19)
     assert (hit.text_start_line, hit.text_end_line) == (1, 19)
     three.score = 0.75
-    assert builder(index, ranked).hits([two], {})[0].text_end_line == 29
-    both = builder(index, ranked).hits([one, four], {})
+    assert hits(index, ranked, [two])[0].text_end_line == 29
+    both = hits(index, ranked, [one, four])
     assert [(hit.text_start_line, hit.text_end_line) for hit in both] == [(1, 29), (31, 39)], "each is joined once"
 
 
 def test_context_is_what_stands_around_a_chunk(index: SmallIndex) -> None:
     index.put("a", ("One.", 0.1), ("Two.", 0.9), ("Three.", 0.1))
     _, two, _ = ranked = candidates(index, 0.1, 0.9, 0.1)
-    (hit,) = builder(index, ranked, context=1).hits([two], {})
+    (hit,) = hits(index, ranked, [two], context=1)
     assert (hit.context_before, hit.context_after) == ("[a] One.", "[a] Three.")
-    (hit,) = builder(index, ranked).hits([two], {})
+    (hit,) = hits(index, ranked, [two])
     assert (hit.context_before, hit.context_after) == (None, None)
 
 
@@ -95,7 +108,7 @@ def test_a_chunk_that_is_gone_is_left_out(index: SmallIndex) -> None:
     index.put("b", ("the cellar", 0.5))
     first, second = ranked = candidates(index, 0.5, 0.5)
     index.catalog.remove_pages(["a"])
-    assert [hit.path for hit in builder(index, ranked).hits([first, second], {})] == ["b"]
+    assert [hit.path for hit in hits(index, ranked, [first, second])] == ["b"]
 
 
 def test_what_is_above_the_threshold_or_named_is_relevant(index: SmallIndex) -> None:
@@ -105,7 +118,7 @@ def test_what_is_above_the_threshold_or_named_is_relevant(index: SmallIndex) -> 
     for each, above in zip(ranked, (0.1, -0.1, -0.2, -0.2), strict=True):
         each.relevance = above
     ranked[2].is_named, ranked[3].tier = True, Tier.EXACT_TITLE
-    assert [hit.relevant for hit in builder(index, ranked).hits(ranked, {})] == [True, False, True, True]
+    assert [hit.relevant for hit in hits(index, ranked, ranked)] == [True, False, True, True]
 
 
 def test_an_explanation_says_what_placed_a_result(index: SmallIndex) -> None:
@@ -116,14 +129,14 @@ def test_an_explanation_says_what_placed_a_result(index: SmallIndex) -> None:
     named.tier = Tier.EXACT_TITLE
     reranked.rank_before, reranked.rerank_score = 3, 0.75
     moved.semantic_rank, moved.fused, moved.page_credit = 2, 0.25, 0.125
-    by_rank = [hit.explain for hit in builder(index, ranked, explain=True).hits(ranked, {})]
+    by_rank = [hit.explain for hit in hits(index, ranked, ranked, explain=True)]
     assert [each.rule for each in by_rank if each] == ["exact title", "reranker", "score"]
     assert by_rank[1] is not None
     assert by_rank[2] is not None
     assert (by_rank[1].rerank.rank, by_rank[1].rerank.score) == (3, 0.75)
     assert (by_rank[2].semantic.rank, by_rank[2].semantic.score, by_rank[2].keyword.rank) == (2, 0.3, None)
     assert (by_rank[2].fused, by_rank[2].page_credit) == (0.25, 0.125)
-    diverse = builder(index, ranked, explain=True, diversity=0.5).hits(ranked, {})
+    diverse = hits(index, ranked, ranked, explain=True, diversity=0.5)
     assert [hit.explain.rule for hit in diverse if hit.explain] == ["exact title", "diversity", "diversity"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.analysis.minhash import minhash_signature, read_signatures
-from otterwiki_semantic.search.candidates import Candidate, Tier
+from otterwiki_semantic.search.scoring import Candidate, Tier
 from otterwiki_semantic.search.selection import Deduplicator, mmr_order
 from otterwiki_semantic.storage import ChunkRef
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from otterwiki_semantic.core.records import SourceConflict
 from otterwiki_semantic.search.answering.conflicts import find_conflicts
 from otterwiki_semantic.search.answering.sources import Source
 
@@ -19,11 +20,10 @@ def test_both_pages_and_the_newer_one_are_named() -> None:
             source(2, "Retention", "Our backups are kept 90 days.", "2025-01-01T00:00:00Z"),
         ]
     )
-    assert [each.describe() for each in found] == [
+    assert [each.text for each in found] == [
         "'Backups' says \"30 days\", 'Retention' says \"90 days\"; 'Retention' was changed last"
     ]
-    assert (found[0].first.source, found[0].second.source, found[0].newer) == (1, 2, 2)
-    assert found[0].first.text == "Backups are kept for 30 days."
+    assert found[0].sources == (1, 0), "the newer one comes first"
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,4 @@ def test_the_newer_page_is_unknown_without_dates() -> None:
     found = find_conflicts(
         [source(1, "One", "Backups are kept for 30 days."), source(2, "Two", "Backups are kept for 90 days.")]
     )
-    assert found[0].newer is None
-    assert found[0].describe() == "'One' says \"30 days\", 'Two' says \"90 days\""
+    assert found == [SourceConflict((0, 1), "'One' says \"30 days\", 'Two' says \"90 days\"")]

@@ -92,7 +92,7 @@ def test_what_a_source_does_not_say_is_not_supported(text: str) -> None:
 
 
 def test_reasons_say_what_is_missing() -> None:
-    assert reason("Backups are kept for 45 days.") == '"45 days" does not stand in its source'
+    assert reason("Backups are kept for 45 days.") == '"45 days" is not in its source'
     assert reason("Print ABS with the window open.") == 'its source restricts this: "only"'
     assert reason("bob reports to alice.") == "its source has these words, but does not say this"
 
@@ -107,10 +107,7 @@ def test_only_the_sources_that_are_named_count() -> None:
 
 def test_every_line_of_code_has_to_stand_in_a_source() -> None:
     assert reason("restic -r /backup/local snapshots", kind=StatementKind.CODE) is None
-    assert (
-        reason("restic -r /backup/local snapshots\nrm -rf /", kind=StatementKind.CODE)
-        == '"rm -rf /" does not stand in its source'
-    )
+    assert reason("restic -r /backup/local snapshots\nrm -rf /", kind=StatementKind.CODE) == '"rm -rf /" is not in its source'
 
 
 @pytest.mark.parametrize(
@@ -118,7 +115,6 @@ def test_every_line_of_code_has_to_stand_in_a_source() -> None:
 )
 def test_that_nothing_was_found_needs_no_source(text: str) -> None:
     assert says_nothing_found(text)
-    assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, ()), []) is None
 
 
 @pytest.mark.parametrize(

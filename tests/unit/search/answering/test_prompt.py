@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
-from otterwiki_semantic.search.answering.prompt import fit_sources, prompt, tokens_besides_sources
+from otterwiki_semantic.search.answering.prompt import fit_sources, prompt
 from otterwiki_semantic.search.answering.sources import Source
 
 WINDOW = 4_096
@@ -62,20 +62,22 @@ def test_a_title_stays_in_its_line() -> None:
 @given(st.lists(st.integers(1, 3_000), min_size=1, max_size=8), st.integers(1_024, 16_384))
 def test_what_fits_is_whole_and_the_rest_is_cut(words: list[int], window: int) -> None:
     sources = [source(number, "word " * count) for number, count in enumerate(words, 1)]
-    fitting = fit_sources(sources, window, 300)
+    fitting = fit_sources(sources, "How?", (), window)
     assert [each.number for each in fitting] == list(range(1, len(fitting) + 1))
-    assert sum(count_tokens(each.text) for each in fitting) <= window - 300
+    told = prompt("How?", fitting, (), (), window)
+    assert sum(count_tokens(message.content) for message in told) <= window
     assert all(sent.text == given.text for sent, given in zip(fitting[:-1], sources, strict=False)), "only the last is cut"
 
 
 def test_a_window_too_small_for_anything_takes_nothing() -> None:
-    assert fit_sources([source(1, "word " * 1_000)], 512, 500) == []
+    assert fit_sources([source(1, "word " * 1_000)], "How? " * 400, (), 512) == []
 
 
 def test_only_what_is_sent_of_a_history_counts() -> None:
-    long = [Exchange("x" * 40_000, "y")]
-    assert tokens_besides_sources("How?", long, WINDOW) == tokens_besides_sources("How?", (), WINDOW)
-    assert tokens_besides_sources("How?", [Exchange("Who?", "Ana.")], WINDOW) > tokens_besides_sources("How?", (), WINDOW)
+    sources = [source(1, "word " * 10_000)]
+    long, short = [Exchange("x" * 40_000, "y")], [Exchange("Who? " * 100, "Ana.")]
+    assert fit_sources(sources, "How?", long, WINDOW) == fit_sources(sources, "How?", (), WINDOW)
+    assert len(fit_sources(sources, "How?", short, WINDOW)[0].text) < len(fit_sources(sources, "How?", (), WINDOW)[0].text)
 
 
 @pytest.mark.parametrize("role", ["system", "user"])
