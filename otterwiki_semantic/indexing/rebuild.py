@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 
 from msgspec import structs
 
-from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
@@ -25,13 +24,13 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced
-from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, check_quality, estimate
-from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
+from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, estimate
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.serving_index import ServingIndex
-from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.indexing.sync_job import SyncJob
-from otterwiki_semantic.storage import Generation, GenerationStore
+from otterwiki_semantic.search.evaluation import fall
+from otterwiki_semantic.storage import Generation
 
 _RETRY_SECONDS = 600.0
 """How long after a rebuild none is started automatically."""
@@ -51,7 +50,6 @@ class RebuildTracker:
         self._status = RebuildStatus()
         self._cooldown = Cooldown(_RETRY_SECONDS)
         self.error: Exception | None = None
-        """Why the last rebuild failed."""
         self._serving: str | None = None
         """The name of the serving generation when the last rebuild began."""
 
@@ -131,25 +129,28 @@ class RebuildTracker:
             self._status = ended
 
 
-class Builder:
-    """Build another generation next to the serving one."""
+class RebuildJob:
+    """Build another generation next to the serving one, and replace it; one rebuild at a time."""
 
     def __init__(
         self,
-        repository: Repository,
-        generations: GenerationStore,
-        model: ModelStatus,
+        index: ServingIndex,
+        previous: PreviousIndex,
+        syncs: SyncJob,
+        scheduler: Scheduler,
         gate: QualityGate,
-        indexer: Indexer,
-        tracker: RebuildTracker,
+        on_ended: Callable[[], None],
     ) -> None:
-        self._repository = repository
-        self._generations = generations
-        self._recipe = model.recipe
-        self._model = model
+        self._index = index
+        self._generations = index.generations
+        self._recipe = index.model.recipe
+        self._previous = previous
+        self._syncs = syncs
+        self._scheduler = scheduler
         self._gate = gate
-        self.indexer = indexer
-        self._tracker = tracker
+        self._on_ended = on_ended
+        self.tracker = RebuildTracker(syncs.jobs, index.telemetry)
+        self.indexer = index.new_indexer()
         self._embeds_all = False
         """Whether the rebuild that is running reuses no vectors."""
 
@@ -162,19 +163,99 @@ class Builder:
         fingerprint, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if fingerprint == self._recipe.fingerprint else None
 
-    def begin(self, serving: Generation | None, *, full: bool, embed: bool = False) -> None:
-        """Record the start of a rebuild, with an estimate; a `full` one reads every page again, even if unchanged.
+    def request(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
+        """Start a rebuild; a `full` one reads every page again, and with `embed` every passage is embedded again.
 
-        With `embed` every passage is also embedded again.
         Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
         """
-        self._tracker.check_idle()
-        copies = not (full or embed) and self._can_copy(serving)
-        # This may use the model for long; the status is not locked.
-        wanted = self._estimate(serving, copies=copies, embeds=embed)
+        serving = self._index.generation
+        is_damaged = serving is not None and serving is self._index.damaged_keywords
+        self.tracker.check_idle()
+        copies = not (full or is_damaged or embed) and self._can_copy(serving)
+        wanted = self._estimate(serving, copies=copies, embeds=embed)  # may use the model for long
         check_disk_space(wanted, self._generations.data_dir)
-        self._tracker.begin(serving, wanted, copies=copies)
+        self.tracker.begin(serving, wanted, copies=copies)
         self._embeds_all = embed
+        self._index.is_left_to_rebuild = is_damaged
+        self._scheduler.run_in(0, "rebuild", self._run)
+        return self.tracker.status
+
+    def request_if_unfit(self) -> None:
+        """Start a rebuild if the serving generation has another recipe, or its keyword index is damaged."""
+        serving = self._index.generation
+        if serving is None or self._index.is_stopping:
+            return
+        try:
+            is_damaged = serving is self._index.damaged_keywords
+            if self.tracker.may_start and (is_damaged or self.is_outdated(serving)):
+                self.request()
+        except RebuildRunningError:
+            return
+        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would report it
+            log.warning("the index has to be built again, and cannot be now: %s", error)
+            self.tracker.put_off(serving, error)
+
+    def _run(self) -> None:
+        try:
+            with self.tracker.running():
+                self._rebuild_and_promote()
+        finally:
+            self._index.is_left_to_rebuild = False
+        self._on_ended()
+
+    def _rebuild_and_promote(self) -> None:
+        with self._index.changing:
+            serving = self._index.generation
+            if serving is None or serving.catalog.meta("commit") is None:
+                self._syncs.sync(self.tracker.progress)
+                return
+        with announced(self.tracker.progress, is_build=True, indexed=self._index.counts):
+            self._promote(self._build_next_to(serving), serving)
+        if self._index.is_left_to_rebuild:
+            with self._index.changing:
+                self._syncs.sync(self.tracker.progress, by_rebuild=True)
+
+    def _build_next_to(self, serving: Generation) -> Generation:
+        """Return a new generation, or the previous one, synced with HEAD, if its recipe is configured again."""
+        previous = self._previous
+        with self._index.changing:
+            kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
+            if kept is not None:
+                previous.generation = None
+        try:
+            return self.build(serving, kept)
+        except BaseException:
+            if kept is not None:
+                previous.generation = kept
+            raise
+
+    def _promote(self, new: Generation, serving: Generation) -> None:
+        index = self._index
+        try:
+            with index.changing:
+                if index.is_stopping or index.has_rolled_back:
+                    raise Stopped
+                if index.generation is not serving or not new.catalog.is_in_place:
+                    raise IndexUnavailableError("the serving index was replaced while another one was being built")
+                is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
+                if is_kept:
+                    self._generations.set_previous(serving)
+                self._generations.set_current(new)
+                index.is_left_to_rebuild = new.catalog.is_changing
+                index.set(new)
+        except BaseException:
+            new.destroy()
+            raise
+        index.corrupt = index.damaged_keywords = None
+        log.info("a new index serves: %s", new.name)
+        if is_kept:
+            serving.mirror.close()
+            with index.changing:
+                before, self._previous.generation = self._previous.generation, serving
+            if before is not None:
+                before.destroy()
+        else:
+            serving.close()
 
     def _can_copy(self, serving: Generation | None) -> bool:
         """Whether a rebuild of the same pages would equal the serving generation."""
@@ -183,8 +264,8 @@ class Builder:
         return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
 
     def _estimate(self, serving: Generation | None, *, copies: bool, embeds: bool) -> Estimate:
-        head = self._repository.head()
-        text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
+        head = self._index.repository.head()
+        text_bytes = sum(file.size for file in self._index.repository.pages(head).values()) if head else 0
         embeds = embeds or serving is None or not self._recipe.matches(serving)  # other chunks have other texts
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
@@ -192,14 +273,13 @@ class Builder:
     def build(self, serving: Generation, kept: Generation | None = None) -> Generation:
         """Build a generation next to the serving one, and return it if it is complete and good enough.
 
-        With the recipe of the serving generation, it begins as a copy, if that is sound, and only changes are indexed. With
-        another recipe, it continues `kept`, an earlier index of this recipe, which also survives a failure; or an unfinished
-        build, or one on which the model failed.
+        With the recipe of the serving generation, it begins as a copy, if that is sound. With another, it continues `kept`, an
+        earlier index of this recipe that also survives a failure, or an unfinished build.
 
-        If the serving generation supports only keyword search, because its model is another one, the new one is returned as
-        soon as keyword search finds all pages, unless judged queries must compare both; its next sync embeds the pages.
+        If the serving generation's vectors are another model's, the new one is returned as soon as keyword search finds all
+        pages, unless judged queries must compare both; its next sync embeds the pages.
         """
-        self._model.refresh()
+        self._index.model.refresh()
         is_other = not self._recipe.matches(serving)
         unfinished = kept or (self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None)
         new = (
@@ -229,7 +309,7 @@ class Builder:
         may_serve_early = not has_vectors and not self._gate.read_queries()
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
         while plan is not None:
-            result = self.indexer.sync(new, plan, self._tracker.progress, should_yield=lambda: may_serve_early)
+            result = self.indexer.sync(new, plan, self.tracker.progress, should_yield=lambda: may_serve_early)
             if may_serve_early and not result.is_whole:
                 return False
             plan = self.indexer.plan(new.catalog, previous=previous)
@@ -237,149 +317,33 @@ class Builder:
 
     def _copy(self, serving: Generation) -> Generation | None:
         """Return a copy of the serving generation; None if the pages must be read again."""
-        if not self._tracker.status.copies:
+        if not self.tracker.status.copies:
             return None
         try:
             new = self._generations.copy(serving)
         except CatalogCorruptError as error:
             log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
-            self._tracker.update(copies=False)
+            self.tracker.update(copies=False)
             return None
         counts = new.catalog.counts()
-        self._tracker.progress.reset(counts.pages, counts.chunks)
+        self.tracker.progress.reset(counts.pages, counts.chunks)
         return new
 
     def _check_quality(self, new: Generation, serving: Generation) -> None:
-        """Compare both on the judged queries; `RebuildRefusedError` if the new one is much worse."""
         queries = self._gate.read_queries()
-        if not queries or not serving.catalog.is_current:  # a catalog that cannot follow HEAD is no alternative
-            return
-        found = self._gate.compare(serving, new, queries)
+        is_alternative = serving.catalog.is_current  # otherwise it cannot follow HEAD
+        found = self._gate.compare(serving, new, queries) if queries and is_alternative else None
         if found is None:
             return
         before, after = found
         changes = before.semantic_recall, after.semantic_recall, before.mrr, after.mrr
-        self._tracker.update(recall=Recall(before.recall, after.recall, *changes))
-        try:
-            check_quality(before, after)
-        except RebuildRefusedError as error:
+        self.tracker.update(recall=Recall(before.recall, after.recall, *changes))
+        worse = fall(before, after)
+        if worse is not None:
+            reason = (
+                f"the new index finds less: {worse}; the old index continues to serve. To use the new one anyway, unset "
+                "SEMANTIC_EVAL_QUERIES"
+            )
             with suppress(CatalogError):
-                serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {error}")
-            raise
-
-
-class RebuildJob:
-    """Replace the serving generation with a new one, one rebuild at a time."""
-
-    def __init__(
-        self,
-        builder: Builder,
-        tracker: RebuildTracker,
-        generations: GenerationStore,
-        recipe: IndexRecipe,
-        index: ServingIndex,
-        previous: PreviousIndex,
-        syncs: SyncJob,
-        scheduler: Scheduler,
-        on_ended: Callable[[], None],
-    ) -> None:
-        self.builder = builder
-        self.tracker = tracker
-        self._generations = generations
-        self._recipe = recipe
-        self._index = index
-        self._previous = previous
-        self._syncs = syncs
-        self._scheduler = scheduler
-        self._on_ended = on_ended
-
-    def request(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
-        """Start a rebuild; a `full` one, as for a damaged keyword index, reads every page again.
-
-        With `embed` every passage is also embedded again. Raises errors of `Builder.begin`.
-        """
-        serving = self._index.generation
-        is_damaged = serving is not None and serving is self._index.damaged_keywords
-        self.builder.begin(serving, full=full or is_damaged, embed=embed)
-        self._index.is_left_to_rebuild = is_damaged
-        self._scheduler.run_in(0, "rebuild", self._run)
-        return self.tracker.status
-
-    def request_if_unfit(self) -> None:
-        """Start a rebuild if the serving generation has another recipe, or its keyword index is damaged."""
-        serving = self._index.generation
-        if serving is None or self._index.is_stopping:
-            return
-        try:
-            is_damaged = serving is self._index.damaged_keywords
-            if self.tracker.may_start and (is_damaged or self.builder.is_outdated(serving)):
-                self.request()
-        except RebuildRunningError:
-            return
-        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would report it
-            log.warning("the index has to be built again, and cannot be now: %s", error)
-            self.tracker.put_off(serving, error)
-
-    def _run(self) -> None:
-        try:
-            with self.tracker.running():
-                self._rebuild_and_promote()
-        finally:
-            self._index.is_left_to_rebuild = False
-        self._on_ended()
-
-    def _rebuild_and_promote(self) -> None:
-        """Build another generation and promote it; an index that was never built is only synced with HEAD."""
-        with self._index.changing:
-            serving = self._index.generation
-            if serving is None or serving.catalog.meta("commit") is None:
-                self._syncs.sync(self.tracker.progress)
-                return
-        with announced(self.tracker.progress, is_build=True, indexed=self._index.counts):
-            self._promote(self._build_next_to(serving), serving)
-        if self._index.is_left_to_rebuild:
-            with self._index.changing:
-                self._syncs.sync(self.tracker.progress, by_rebuild=True)
-
-    def _build_next_to(self, serving: Generation) -> Generation:
-        """Return a new generation, or the previous one, synced with HEAD, if its recipe is configured again."""
-        previous = self._previous
-        with self._index.changing:
-            kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
-            if kept is not None:
-                previous.generation = None
-        try:
-            return self.builder.build(serving, kept)
-        except BaseException:
-            if kept is not None:
-                previous.generation = kept
-            raise
-
-    def _promote(self, new: Generation, serving: Generation) -> None:
-        """Replace the serving generation with a new one, unless it is gone meanwhile."""
-        index = self._index
-        try:
-            with index.changing:
-                if index.is_stopping or index.has_rolled_back:
-                    raise Stopped
-                if index.generation is not serving or not new.catalog.is_in_place:
-                    raise IndexUnavailableError("the serving index was replaced while another one was being built")
-                is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
-                if is_kept:
-                    self._generations.set_previous(serving)
-                self._generations.set_current(new)
-                index.is_left_to_rebuild = new.catalog.is_changing
-                index.set(new)
-        except BaseException:
-            new.destroy()
-            raise
-        index.corrupt = index.damaged_keywords = None
-        log.info("a new index serves: %s", new.name)
-        if is_kept:
-            serving.mirror.close()
-            with index.changing:
-                before, self._previous.generation = self._previous.generation, serving
-            if before is not None:
-                before.destroy()
-        else:
-            serving.close()
+                serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {reason}")
+            raise RebuildRefusedError(reason)

@@ -238,7 +238,7 @@ def _page_similarities(
 
 def _recency(found: Sequence[Candidate], generation: Generation, weight: float) -> Floats:
     """Return points that halve with every half-life between the page's last change and the start of today (UTC)."""
-    dates = generation.catalog.updated(sorted({each.path for each in found}))
+    dates = generation.catalog.pages.updated(sorted({each.path for each in found}))
     now = time.time() // _DAY_SECONDS * _DAY_SECONDS
     ages = np.array([max(0.0, now - dates[each.path]) if each.path in dates else np.inf for each in found])
     return weight * _RECENCY_POINTS * 0.5 ** (ages / _HALF_LIFE_SECONDS)

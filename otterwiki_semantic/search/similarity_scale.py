@@ -79,7 +79,7 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     with generation.catalog.snapshot():
         reader = generation.catalog.reader
         exact = reader.exact_index()
-        ids = exact.ids(exact.live & exact.embedded)  # a model may see nothing else
+        ids = exact.columns.ids[exact.live & exact.embedded].tolist()  # a model may see nothing else
         asked = reader.chunks(_spread(ids, _QUESTIONS)).values()
         headings = sorted({(chunk.path, chunk.section or chunk.title) for chunk in asked})
         matrix, known = exact.vectors(_spread(ids, _PASSAGES))

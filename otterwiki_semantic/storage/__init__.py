@@ -32,3 +32,4 @@ from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
 from otterwiki_semantic.storage.vector_rows import Rows as Rows
 from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
 from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore
+from otterwiki_semantic.storage.wiki_links import resolve_wiki_links as resolve_wiki_links

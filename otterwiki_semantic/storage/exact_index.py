@@ -19,7 +19,6 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.vector_rows import Floats, ReadVectors, Rows, StoredRows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
-"""One boolean per row."""
 
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
 _ID_BYTES = 16
@@ -34,9 +33,7 @@ class ChunkRef(NamedTuple):
 
     id: int
     vector: str
-    """The id of the chunk's vector."""
     path: str
-    """The path of the chunk's page."""
     ordinal: int
     """The position in the page, from 0."""
 
@@ -54,7 +51,6 @@ class PageRows(NamedTuple):
     rows: Rows
     """The rows of all chunks of the pages, one page after the other."""
     counts: npt.NDArray[np.intp]
-    """The number of rows of each page."""
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
@@ -68,7 +64,6 @@ class Columns:
 
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int32]
-    """The page numbers of the chunks."""
     ordinals: npt.NDArray[np.int32]
     places: npt.NDArray[np.int32]
     """The places of the vectors in the catalog; 0 for a chunk without a vector."""
@@ -126,14 +121,16 @@ class ExactIndex:
         read: ReadVectors,
         filled: int = 0,
     ) -> None:
-        """`vectors` has one row per chunk, with zeros for chunks without a vector; None leaves vectors in the catalog.
+        """`vectors` has a row per chunk, zeros for one without a vector; None leaves vectors in the catalog.
 
-        `paths` are the pages' paths by number. Other states may share the dictionary and add to it.
+        `paths` are the pages' paths by number; other states share and extend the dictionary.
         """
         self.revision = revision
         self.filled = filled
-        """The number of the last vector added after its chunk; see `storage.pending`."""
+        """The number of the last vector added after its chunk, in the table `filled`."""
         self.columns = columns
+        self.live = columns.live
+        self.last_id = int(columns.ids[-1]) if len(columns) else 0
         self._stored = StoredRows(columns.vectors, columns.places, read)
         self.in_memory = vectors
         self._rows = self._stored if vectors is None else vectors
@@ -142,27 +139,10 @@ class ExactIndex:
         """This thread's last comparison with all chunks: the vector, the rows and their similarities."""
         self._read = read
         self.size = int(np.count_nonzero(columns.live))
-        """The number of chunks in the catalog."""
         self.embedded: Mask = columns.places > 0
-        """The mask of the chunks that have a vector."""
 
     def __len__(self) -> int:
         return len(self.columns)
-
-    @property
-    def live(self) -> Mask:
-        """The mask of all chunks in the catalog."""
-        return self.columns.live
-
-    @property
-    def last_id(self) -> int:
-        """The id of the last chunk; 0 if there are no chunks."""
-        return int(self.columns.ids[-1]) if len(self) else 0
-
-    @property
-    def dimension(self) -> int:
-        """The length of a vector; 0 if there are no vectors."""
-        return self._rows.dimension
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
@@ -182,7 +162,8 @@ class ExactIndex:
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return each chunk's cosine similarity to a vector, by id, without chunks that have no vector."""
-        rows = np.unique(self._embedded_rows(ids))
+        rows = np.unique(self._find(ids))
+        rows = rows[self.embedded[rows]]
         cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
@@ -200,10 +181,7 @@ class ExactIndex:
         return PageRows(page, skipped + np.arange(len(skipped)), counts)
 
     def page_similarities(self, vector: Matrix, pages: PageRows) -> Floats | None:
-        """Return the mean cosine similarity of each page's chunks to a vector; NaN for a page without vectors.
-
-        None if the vectors are not in memory.
-        """
+        """Return each page's mean cosine similarity to a vector, NaN without vectors; None if vectors are not in memory."""
         if self.in_memory is None:
             return None
         compared, rows, cosines = getattr(self._last, "comparison", (None, None, None))
@@ -219,14 +197,15 @@ class ExactIndex:
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks as rows, and the ids of the chunks that are known and have one, in this order."""
-        rows = self._embedded_rows(ids)
+        rows = self._find(ids)
+        rows = rows[self.embedded[rows]]
         return self._rows.vectors(rows), self.columns.ids[rows].tolist()
 
     def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
         """Return the vectors of chunks as rows; zeros for chunks that are unknown or have none."""
         vectors, known = self.vectors(ids)
         rows = {chunk: row for row, chunk in enumerate(ids)}
-        matrix = np.zeros((len(ids), self.dimension), dtype=np.float32)
+        matrix = np.zeros((len(ids), self._rows.dimension), dtype=np.float32)
         matrix[[rows[chunk] for chunk in known]] = vectors
         return matrix
 
@@ -239,11 +218,6 @@ class ExactIndex:
         rows = self._find(ids)
         mask = self.live if mask is None else mask
         return self._chunks(rows[mask[rows]])
-
-    def ids(self, mask: Mask) -> list[int]:
-        """Return the ids of the chunks in a mask."""
-        found: list[int] = self.columns.ids[mask].tolist()
-        return found
 
     def mask_of_pages(self, numbers: Iterable[int]) -> Mask:
         """Return the mask of the chunks on the pages with these numbers."""
@@ -261,7 +235,7 @@ class ExactIndex:
         pages = self.columns.pages[rows]
         is_first = np.diff(pages, prepend=-1) != 0  # the rows of a page are adjacent
         page = np.cumsum(is_first) - 1
-        means = np.zeros((np.count_nonzero(is_first), self.dimension), dtype=np.float32)
+        means = np.zeros((np.count_nonzero(is_first), self._rows.dimension), dtype=np.float32)
         for places, block in self._rows.each_block(rows):
             of_block, starts = np.unique(page[places], return_index=True)
             means[of_block] += np.add.reduceat(block, starts)
@@ -271,10 +245,7 @@ class ExactIndex:
     def extended(
         self, revision: int, added: Sequence[Columns], vectors: VectorRows | None, live_pages: npt.NDArray[np.int32]
     ) -> ExactIndex:
-        """Return the next state: more chunks at the end, and only the chunks of `live_pages` in the catalog.
-
-        `vectors` contains the vectors of all chunks; None leaves them in the catalog.
-        """
+        """Return the next state: more chunks, with `vectors` for all, and only those of `live_pages` in the catalog."""
         columns = self.columns.append(*added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
         return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
@@ -282,8 +253,7 @@ class ExactIndex:
     def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix | None) -> ExactIndex:
         """Return the next state, with vectors and places for chunks that had none; unknown chunks are ignored.
 
-        `vectors` is None if vectors stay in the catalog. Vectors in memory are written in place, because no earlier state reads
-        the rows of chunks without a vector.
+        Vectors in memory are written in place, because no earlier state reads the rows of chunks without a vector.
         """
         wanted = np.array(ids, dtype=np.int64)
         known = np.isin(wanted, self.columns.ids)
@@ -307,17 +277,12 @@ class ExactIndex:
         return ExactIndex(self.revision, columns, self.in_memory and self.in_memory.take(rows), paths, self._read, self.filled)
 
     def _find(self, ids: Sequence[int]) -> Rows:
-        """Return the rows of the known chunks, in this order."""
         wanted = np.array(ids, dtype=np.int64)
         known_ids = self.columns.ids
         rows = np.searchsorted(known_ids, wanted)
         known = rows < len(known_ids)
         known[known] = known_ids[rows[known]] == wanted[known]
         return rows[known]
-
-    def _embedded_rows(self, ids: Sequence[int]) -> Rows:
-        rows = self._find(ids)
-        return rows[self.embedded[rows]]
 
     def _chunks(self, rows: Rows) -> list[ChunkRef]:
         columns = self.columns
@@ -331,10 +296,7 @@ class ExactIndex:
         return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
 
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
-        """Return the cosine similarity of each row to a vector, computed from the catalog's vectors.
-
-        For vectors that the catalog no longer has, return the `approximate` similarity, computed here if it is not given.
-        """
+        """Compare with the catalog's vectors; for vectors that it no longer has, return the `approximate` similarity."""
         found, vectors = self._stored.find(rows)
         if len(found) < len(rows) and approximate is None:
             approximate = self._rows.compare(vector, rows)

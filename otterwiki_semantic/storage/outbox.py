@@ -34,10 +34,7 @@ _MAX_OTHER_PAGES = 50
 
 
 class Outbox:
-    """Vectors to upsert (table `unstored`), to update in metadata (`stale`) and to delete (`dropped`).
-
-    The transactions that change vectors and chunks fill these tables. Raises the errors of `SqliteFile`.
-    """
+    """Vectors to upsert (table `unstored`), to update in metadata (`stale`) and to delete (`dropped`), since pages changed."""
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
@@ -79,7 +76,6 @@ class Outbox:
         ]
 
     def _pages(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the paths of all pages with the texts of these vectors, in order."""
         found = defaultdict[str, list[str]](list)
         if ids:
             statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
@@ -134,8 +130,7 @@ class Outbox:
     def reconcile(self, ids: Iterable[str]) -> int:
         """Record that the store holds exactly these ids; return the number of wrong records.
 
-        Missing vectors are upserted again, and surplus ones deleted. Stored vectors are not upserted again, because that would
-        reduce HNSW's recall.
+        Stored vectors are not upserted again, because that would reduce HNSW's recall.
         """
         with self._database.write() as connection:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
@@ -168,10 +163,7 @@ def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
 
 
 def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
-    """Return the public metadata of a vector's chunk, or of the first of several chunks with the same text.
-
-    None if no page has it yet. A key without a value is None; lists are not empty.
-    """
+    """Return the public metadata of a vector's first chunk: None for a missing value or page, no empty lists."""
     if row["path"] is None:
         return None
     of_file = {}

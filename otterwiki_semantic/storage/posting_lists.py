@@ -21,7 +21,6 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 WordSets = npt.NDArray[np.uint64]
-"""Sets of words, one bit per word."""
 ScoresAfter = Callable[[int], Mapping[int, float]]
 """Returns the scores of the chunks after this id, as FTS5 computes them."""
 
@@ -36,14 +35,10 @@ _MAX_NEW, _MAX_NEW_SHARE = 500, 0.02
 
 
 class _PostingList(NamedTuple):
-    """The occurrences of a word."""
-
     ids: Ids
-    """The chunks with the word, ascending."""
     counts: Floats
     """The number of occurrences in each chunk, weighted by column."""
     last_id: int
-    """The last chunk when the list was read."""
 
 
 class PostingLists:
@@ -64,7 +59,7 @@ class PostingLists:
     ) -> dict[int, float]:
         """Return up to `limit` chunks with any of these words, best first, with their BM25 scores.
 
-        `frequencies` gives the number of chunks with each word. Words are looked up in the state of `index`.
+        `frequencies` gives the number of chunks with each word.
         """
         with self._lock:
             lists, lengths = self._read(frequencies, index)
@@ -157,7 +152,6 @@ class PostingLists:
 
 
 def _sum_of_varints(data: bytes) -> int:
-    """Return the sum of the numbers in a row of FTS5's size table."""
     total = number = 0
     for byte in data:
         number = number << 7 | byte & 0x7F

@@ -23,11 +23,9 @@ except ImportError:  # no wheel for this platform: NumPy compares the same integ
     simsimd = None
 
 Rows = npt.NDArray[np.intp]
-"""Row numbers, ascending."""
 Floats = npt.NDArray[np.float32]
 
 BLOCK = 4_096
-"""Rows of a block."""
 _MANY_BLOCKS = 4
 _HELPER = ThreadPoolExecutor(1, "comparing")
 """Compares half of many float32 vectors: a single core is limited by memory bandwidth."""
@@ -104,7 +102,6 @@ class VectorRows:
 
     def __init__(self, dtype: npt.DTypeLike, blocks: Sequence[Block] = ()) -> None:
         self.dtype = np.dtype(dtype)
-        """The format: float32 or int8."""
         self.blocks = blocks
 
     @property
@@ -118,10 +115,7 @@ class VectorRows:
         return self.dtype == np.float32
 
     def append(self, vectors: Matrix, embedded: npt.NDArray[np.bool_]) -> VectorRows:
-        """Return these rows plus one row per boolean: the next vector where it is true.
-
-        Errors: `CatalogCorruptError` if the vectors have another dimension.
-        """
+        """Return these rows plus one row per boolean: the next vector where it is true. Errors: `CatalogCorruptError`."""
         dimension = vectors.shape[1] if len(vectors) else self.dimension
         more = Block.zeros(len(embedded), dimension, self.dtype)
         more.codes[embedded], more.scales[embedded] = Block.of(vectors, self.dtype) if len(vectors) else (0, 0)

@@ -111,7 +111,7 @@ class WikiMapBuilder:
 
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
-            state, blobs = _state_of(generation), generation.catalog.blobs()
+            state, blobs = _state_of(generation), generation.catalog.pages.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
             titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
