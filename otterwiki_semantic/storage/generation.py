@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +29,15 @@ from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.files import directory_size, write_atomically
 from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.core.settings import Settings, index_settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import Embedder, Matrix, model_config, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
+from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.schema import SCHEMA_VERSION
@@ -343,3 +348,34 @@ class GenerationStore:
             return path if (path / _CATALOG).is_file() else None
         except (OSError, ValueError):
             return None
+
+
+def open_generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
+    """Return the generations in the data directory, without opening any."""
+    facts = index_settings(settings)
+    vectors = settings.vectors
+    if vectors == "auto" and settings.vector_search == "chroma" and settings.chroma_url is not None:
+        vectors = "disk"
+    largest = EXACT_FLOAT32 if vectors == "float32" else EXACT
+    open_generation = partial(
+        Generation,
+        open_store=_store_opener(settings),
+        telemetry=telemetry,
+        spec=CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts)),
+        exact_up_to={"auto": largest, "exact": math.inf, "chroma": 0.0}[settings.vector_search],
+        vectors=vectors,
+    )
+    return GenerationStore(settings.data_dir, open_generation, facts)
+
+
+def _store_opener(settings: Settings) -> OpenStore:
+    if settings.chroma_url is None:
+        return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
+    tenant, database = settings.chroma_database.split("/")
+    server = ChromaServer(settings.chroma_url, settings.chroma_token, tenant, database, settings.chroma_ca)
+    ownership = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)
+
+    def open_on_server(directory: Path, spec: CollectionSpec) -> ChromaServerStore:
+        return ChromaServerStore(server, f"{spec.name}-{directory.parent.name}-{directory.name}", ownership, spec)
+
+    return open_on_server
