@@ -51,7 +51,6 @@ class RebuildTracker:
         self._cooldown = Cooldown(_RETRY_SECONDS)
         self.error: Exception | None = None
         self._serving: str | None = None
-        """The name of the serving generation when the last rebuild began."""
 
     @property
     def status(self) -> RebuildStatus:
@@ -216,18 +215,38 @@ class RebuildJob:
                 self._syncs.sync(self.tracker.progress, by_rebuild=True)
 
     def _build_next_to(self, serving: Generation) -> Generation:
-        """Return a new generation, or the previous one, synced with HEAD, if its recipe is configured again."""
-        previous = self._previous
+        """Build a generation next to the serving one, and return it if it is complete and good enough.
+
+        With the recipe of the serving generation, it begins as a copy, if that is sound. With another, it continues a previous
+        generation of this recipe, which also survives a failure, or else an unfinished build.
+
+        If the serving generation's vectors are another model's, the new one is returned as soon as keyword search finds all
+        pages, unless judged queries must compare both; its next sync embeds the pages.
+        """
+        recipe, previous, is_other = self._recipe, self._previous, not self._recipe.matches(serving)
         with self._index.changing:
-            kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
+            kept = previous.generation if previous.generation and recipe.matches(previous.generation) else None
             if kept is not None:
                 previous.generation = None
+        new = kept
         try:
-            return self.build(serving, kept)
-        except BaseException:
+            self._index.model.refresh()
+            unfinished = kept or (self._generations.open_unfinished(recipe.fingerprint, serving) if is_other else None)
+            new = unfinished or self._copy(serving)
+            if new is None:
+                new = self._generations.create(recipe.embedder, recipe.profile, recipe.languages)
+            if self._fill(new, serving, is_continued=unfinished is not None):
+                check_complete(new, serving.catalog.unfinished)
+                self._check_quality(new, serving)
+        except BaseException as error:
             if kept is not None:
                 previous.generation = kept
+            elif new is not None and is_other and isinstance(error, Stopped | ModelError):
+                new.close()  # kept for the next build, which reuses its vectors
+            elif new is not None:
+                new.destroy()
             raise
+        return new
 
     def _promote(self, new: Generation, serving: Generation) -> None:
         index = self._index
@@ -258,7 +277,6 @@ class RebuildJob:
             serving.close()
 
     def _can_copy(self, serving: Generation | None) -> bool:
-        """Whether a rebuild of the same pages would equal the serving generation."""
         if serving is None or not (self._recipe.matches(serving) and serving.catalog.is_current):
             return False
         return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
@@ -269,38 +287,6 @@ class RebuildJob:
         embeds = embeds or serving is None or not self._recipe.matches(serving)  # other chunks have other texts
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
-
-    def build(self, serving: Generation, kept: Generation | None = None) -> Generation:
-        """Build a generation next to the serving one, and return it if it is complete and good enough.
-
-        With the recipe of the serving generation, it begins as a copy, if that is sound. With another, it continues `kept`, an
-        earlier index of this recipe that also survives a failure, or an unfinished build.
-
-        If the serving generation's vectors are another model's, the new one is returned as soon as keyword search finds all
-        pages, unless judged queries must compare both; its next sync embeds the pages.
-        """
-        self._index.model.refresh()
-        is_other = not self._recipe.matches(serving)
-        unfinished = kept or (self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None)
-        new = (
-            unfinished
-            or self._copy(serving)
-            or self._generations.create(self._recipe.embedder, self._recipe.profile, self._recipe.languages)
-        )
-        try:
-            if not self._fill(new, serving, is_continued=unfinished is not None):
-                return new
-            check_complete(new, serving.catalog.unfinished)
-            self._check_quality(new, serving)
-        except BaseException as error:
-            if new is kept:
-                pass
-            elif is_other and isinstance(error, Stopped | ModelError):
-                new.close()  # kept for the next build, which reuses its vectors
-            else:
-                new.destroy()
-            raise
-        return new
 
     def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
         """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can compute."""
@@ -316,7 +302,6 @@ class RebuildJob:
         return True
 
     def _copy(self, serving: Generation) -> Generation | None:
-        """Return a copy of the serving generation; None if the pages must be read again."""
         if not self.tracker.status.copies:
             return None
         try:

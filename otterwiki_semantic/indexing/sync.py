@@ -75,11 +75,6 @@ class SyncResult:
     """Whether the index equals the plan's commit; if not, another sync must follow."""
 
 
-def _vector_ids(page: Page) -> list[str]:
-    identify = words_only_id if page.indexed is Indexed.WORDS_ONLY else vector_id
-    return [identify(chunk.text) for chunk in page.chunks]
-
-
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
     """Return the pages to index, smallest first and attached files last, and the pages to remove, to equal a commit."""
     equals = catalog.commit
@@ -119,7 +114,6 @@ class Indexer:
         self.opened = deque[str](maxlen=_MAX_OPENED)
         """The pages opened most recently, which are embedded first."""
         self.changed_pages = 0
-        """Pages indexed or removed since this object was created."""
 
     def leave_out_excluded(self, catalog: Catalog) -> None:
         """Remove pages that are excluded since the last sync; what else changes with the rules is left to the next one."""
@@ -174,7 +168,6 @@ class Indexer:
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store the pages of a plan; a few are stored with their vectors."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -199,7 +192,6 @@ class Indexer:
         catalog.set_meta("stored", plan.head)
 
     def _done_before(self, catalog: Catalog) -> tuple[int, int]:
-        """Return the pages and chunks completed by an earlier sync that had to embed many."""
         lacking = len(catalog.vectors.pending_pages()) if catalog.is_changing else 0
         if not lacking:
             return 0, 0
@@ -228,9 +220,8 @@ class Indexer:
         excluded = {path: Indexed.NOT for path in catalog.pages.excluded_blobs() if rule.kind_of(path)}
         states = {path: state for path, state in (catalog.pages.file_states() | excluded).items() if parent_path(path) in pages}
         wanted = catalog.pages.states([parent_path(path) for path in states])
-        others = {path for path, state in states.items() if state is not wanted[parent_path(path)]} - {
-            file.path for file in changed
-        }
+        others = {path for path, state in states.items() if state is not wanted[parent_path(path)]}
+        others -= {file.path for file in changed}
         if not others or plan.head is None:
             return changed
         blobs = {path: blob for path, blob in self._repository.attachment_blobs(plan.head).items() if path in others}
@@ -240,7 +231,10 @@ class Indexer:
         self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int
     ) -> None:
         """Store pages with the known vectors; up to a limit, missing ones are embedded first."""
-        catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
+        catalog, vectors = generation.catalog, list[list[str]]()
+        for page in pages:
+            identify = words_only_id if page.indexed is Indexed.WORDS_ONLY else vector_id
+            vectors.append([identify(chunk.text) for chunk in page.chunks])
         chunks = {
             vector: (page.path, chunk)
             for page, of_page in zip(pages, vectors, strict=True)

@@ -35,7 +35,6 @@ class ChunkRef(NamedTuple):
     vector: str
     path: str
     ordinal: int
-    """The position in the page, from 0."""
 
     @property
     def is_words_only(self) -> bool:
@@ -44,7 +43,7 @@ class ChunkRef(NamedTuple):
 
 
 class PageRows(NamedTuple):
-    """The pages of some chunks."""
+    """The pages of some chunks, with the number of rows of each."""
 
     of_chunk: npt.NDArray[np.intp]
     """The index of each chunk's page."""
@@ -60,7 +59,7 @@ class PageRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The columns of an exact index, with one row per chunk, in the order of the chunk ids."""
+    """The columns of an exact index: rows of chunks in the order of their ids, `live` while they are in the catalog."""
 
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int32]
@@ -68,12 +67,9 @@ class Columns:
     places: npt.NDArray[np.int32]
     """The places of the vectors in the catalog; 0 for a chunk without a vector."""
     vectors: npt.NDArray[np.uint8]
-    """The ids of the vectors: rows x 16."""
     words_only: Mask
     signatures: Signatures
-    """The MinHash signatures: rows x 8."""
     live: Mask
-    """Whether a chunk is still in the catalog."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int, int | None, str, bytes]]) -> Columns:

@@ -134,7 +134,6 @@ class ExactIndexCache:
         return ExactIndex(revision, columns, vectors, self._paths_after(0, int(columns.pages[-1])), self._read_vectors, filled)
 
     def _write(self, index: ExactIndex) -> str:
-        """Replace the file, and return its mark."""
         mark, scratch = uuid.uuid4().hex, self._file.with_suffix(".new")
         arrays = {field.name: getattr(index.columns, field.name) for field in fields(Columns)}
         for number, block in enumerate(index.in_memory.blocks if index.in_memory else ()):

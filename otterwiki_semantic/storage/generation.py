@@ -51,10 +51,8 @@ READ_FOR_SEARCH = 20_000
 _READ_FOR_NEIGHBOUR = 2
 """Vectors that can be read from disk in the time that ChromaDB takes for one more neighbour."""
 PUBLIC_LINK = "chroma"
-"""The link in the data directory to the ChromaDB directory that other programs open."""
 _SETTINGS = "settings"
 _PREFIX_LENGTH = 8
-"""The name of a generation begins with this many characters of its fingerprint."""
 
 log = logging.getLogger(__name__)
 

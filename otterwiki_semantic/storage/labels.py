@@ -139,8 +139,8 @@ def delete_labels(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _page(connection: sqlite3.Connection, path: str) -> tuple[int, str] | None:
-    row = connection.execute("SELECT number, title FROM pages WHERE path = ?", (path,)).fetchone()
-    return row and tuple(row)
+    row: tuple[int, str] | None = connection.execute("SELECT number, title FROM pages WHERE path = ?", (path,)).fetchone()
+    return row
 
 
 def _sections(connection: sqlite3.Connection, path: str, page: int, title: str) -> Iterator[tuple[int, str]]:
@@ -191,9 +191,8 @@ class LabelTable:
         """Return the first labels of pages or sections that match an expression and a filter, shortest first."""
         if not expression:
             return []
-        statement = (
-            f"SELECT rowid FROM labels WHERE labels MATCH ? AND rowid {'>=' if is_section else '<'} {_SECTIONS} ORDER BY rowid"
-        )
+        kind = f"rowid {'>=' if is_section else '<'} {_SECTIONS}"
+        statement = f"SELECT rowid FROM labels WHERE labels MATCH ? AND {kind} ORDER BY rowid"
         with self._database.snapshot(), self._database.read() as connection:
             passing = self._pages_passing(where) if where else None
             rows = connection.execute(statement, (expression,))

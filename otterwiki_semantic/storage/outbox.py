@@ -63,25 +63,19 @@ class Outbox:
 
     def _records(self, select_ids: str, limit: int, *, documents: bool) -> list[StoredVector]:
         ids = [row["id"] for row in self._database.select(select_ids, limit)]
-        if not ids:
-            return []
         if not documents:
             return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id {IN_LIST}", ids))
         rows = self._database.select(_SELECT_RECORDS, ids, ids)
-        pages = self._pages([row["id"] for row in rows if (row["copies"] or 0) > 1])
+        several = [row["id"] for row in rows if (row["copies"] or 0) > 1]
+        pages = defaultdict[str, list[str]](list)
+        statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
+        for vector, path in self._database.select(statement, several) if several else ():
+            pages[vector].append(path)
         embeddings = decode_vectors([row["embedding"] for row in rows])
         return [
             StoredVector(row["id"], embedding, row["text"], _metadata(row, pages[row["id"]]))
             for row, embedding in zip(rows, embeddings, strict=True)
         ]
-
-    def _pages(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        found = defaultdict[str, list[str]](list)
-        if ids:
-            statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
-            for vector, path in self._database.select(statement, ids):
-                found[vector].append(path)
-        return found
 
     def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
         """Record that the store holds these vectors and their metadata."""

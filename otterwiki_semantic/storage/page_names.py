@@ -68,7 +68,6 @@ class PageNames:
         self._pages: dict[str, _Names] = {}
         self._links: Mapping[str, int] = {}
         self._counts: Counter[str] = Counter()
-        """The number of titles with each word."""
         self._weights: dict[str, float] = {}
 
     def updated(

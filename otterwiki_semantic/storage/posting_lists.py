@@ -51,7 +51,6 @@ class PostingLists:
         self._lists: OrderedDict[str, _PostingList] = OrderedDict()
         self._postings = 0
         self._lengths: Floats = np.zeros(1, dtype=np.float32)
-        """The number of words of each chunk, by its id."""
         self._mean: tuple[ExactIndex | None, float] = None, 1.0
 
     def scores(
