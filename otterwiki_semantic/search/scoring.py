@@ -94,7 +94,7 @@ def score_candidates(
     found = list(candidates.values())
     words = [query for query in words if query.weights]
     index = generation.catalog.reader.exact_index()
-    rows = index.rows(list(candidates))
+    rows = index.find(list(candidates))
     coverage = _coverage(generation, words, rows)
     pages = index.pages_of(rows)
     cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])

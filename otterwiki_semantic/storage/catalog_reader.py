@@ -223,6 +223,6 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
         places = encode_places((ChunkSection(above, anchor),), units)
     return StoredChunk(
         *(text, prefix_length, overlap_length, section, above, decode_list(headings), anchor, start_line, end_line),
-        *(page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated), places),
-        kind and FileKind(kind),
+        *(page_name(path), path, title, category, decode_list(tags), *numbers),
+        *(iso_time(updated), places, kind and FileKind(kind)),
     )

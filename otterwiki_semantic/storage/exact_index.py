@@ -6,9 +6,8 @@ Rows are appended in the order of the chunk ids. The rows of deleted pages are m
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +56,7 @@ class PageRows(NamedTuple):
         return np.cumsum(self.counts) - self.counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class Columns(NamedTuple):
     """The columns of an exact index: rows of chunks in the order of their ids, `live` while they are in the catalog."""
 
     ids: npt.NDArray[np.int64]
@@ -90,9 +88,6 @@ class Columns:
         except ValueError as error:
             raise CatalogCorruptError(f"the catalog has vector ids or sketches of odd sizes: {error}") from error
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def take(self, rows: Rows) -> Columns:
         """Return the given rows."""
         return Columns(*(column[rows] for column in self))
@@ -100,9 +95,6 @@ class Columns:
     def append(self, *others: Columns) -> Columns:
         """Return these rows followed by the rows of `others`."""
         return Columns(*map(np.concatenate, zip(self, *others, strict=True)))
-
-    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
-        return (getattr(self, field.name) for field in fields(self))
 
 
 class ExactIndex:
@@ -126,7 +118,7 @@ class ExactIndex:
         """The number of the last vector added after its chunk, in the table `filled`."""
         self.columns = columns
         self.live = columns.live
-        self.last_id = int(columns.ids[-1]) if len(columns) else 0
+        self.last_id = int(columns.ids[-1]) if len(columns.ids) else 0
         self._stored = StoredRows(columns.vectors, columns.places, read)
         self.in_memory = vectors
         self._rows = self._stored if vectors is None else vectors
@@ -138,7 +130,7 @@ class ExactIndex:
         self.embedded: Mask = columns.places > 0
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.columns.ids)
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
@@ -158,14 +150,19 @@ class ExactIndex:
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return each chunk's cosine similarity to a vector, by id, without chunks that have no vector."""
-        rows = np.unique(self._find(ids))
+        rows = np.unique(self.find(ids))
         rows = rows[self.embedded[rows]]
         cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
-    def rows(self, ids: Sequence[int]) -> Rows:
-        """Return the rows of chunks, in this order. All chunks must be in the index."""
-        return np.searchsorted(self.columns.ids, np.array(ids, dtype=np.int64))
+    def find(self, ids: Sequence[int]) -> Rows:
+        """Return the rows of the known chunks, in this order."""
+        wanted = np.array(ids, dtype=np.int64)
+        known_ids = self.columns.ids
+        rows = np.searchsorted(known_ids, wanted)
+        known = rows < len(known_ids)
+        known[known] = known_ids[rows[known]] == wanted[known]
+        return rows[known]
 
     def pages_of(self, rows: Rows) -> PageRows:
         """Return the pages of some rows, with all rows of each page."""
@@ -193,7 +190,7 @@ class ExactIndex:
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks as rows, and the ids of the chunks that are known and have one, in this order."""
-        rows = self._find(ids)
+        rows = self.find(ids)
         rows = rows[self.embedded[rows]]
         return self._rows.vectors(rows), self.columns.ids[rows].tolist()
 
@@ -207,11 +204,11 @@ class ExactIndex:
 
     def signatures(self, ids: Sequence[int]) -> Signatures:
         """Return the MinHash signatures of the known chunks, as rows."""
-        return self.columns.signatures[self._find(ids)]
+        return self.columns.signatures[self.find(ids)]
 
     def candidates(self, ids: Sequence[int], mask: Mask | None = None) -> list[ChunkRef]:
         """Return the candidates of chunks, in this order, without unknown and masked chunks."""
-        rows = self._find(ids)
+        rows = self.find(ids)
         mask = self.live if mask is None else mask
         return self._chunks(rows[mask[rows]])
 
@@ -222,7 +219,7 @@ class ExactIndex:
     def mask_of_chunks(self, ids: Iterable[int]) -> Mask:
         """Return the mask of the chunks with these ids."""
         mask = np.zeros(len(self), dtype=bool)
-        mask[self._find(list(ids))] = True
+        mask[self.find(list(ids))] = True
         return mask & self.live
 
     def page_means(self) -> tuple[list[str], Matrix]:
@@ -243,7 +240,7 @@ class ExactIndex:
     ) -> ExactIndex:
         """Return the next state: more chunks, with `vectors` for all, and only those of `live_pages` in the catalog."""
         columns = self.columns.append(*added)
-        columns = replace(columns, live=np.isin(columns.pages, live_pages))
+        columns = columns._replace(live=np.isin(columns.pages, live_pages))
         return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
 
     def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix | None) -> ExactIndex:
@@ -260,7 +257,7 @@ class ExactIndex:
         in_memory = self.in_memory
         if in_memory is not None and vectors is not None:
             in_memory = in_memory.fill(rows[order], vectors[known][order])
-        return ExactIndex(self.revision, replace(self.columns, places=now), in_memory, self.paths, self._read, filled)
+        return ExactIndex(self.revision, self.columns._replace(places=now), in_memory, self.paths, self._read, filled)
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if there are many."""
@@ -271,14 +268,6 @@ class ExactIndex:
         columns = self.columns.take(rows)
         paths = {number: self.paths[number] for number in np.unique(columns.pages).tolist()}
         return ExactIndex(self.revision, columns, self.in_memory and self.in_memory.take(rows), paths, self._read, self.filled)
-
-    def _find(self, ids: Sequence[int]) -> Rows:
-        wanted = np.array(ids, dtype=np.int64)
-        known_ids = self.columns.ids
-        rows = np.searchsorted(known_ids, wanted)
-        known = rows < len(known_ids)
-        known[known] = known_ids[rows[known]] == wanted[known]
-        return rows[known]
 
     def _chunks(self, rows: Rows) -> list[ChunkRef]:
         columns = self.columns

@@ -16,7 +16,6 @@ import uuid
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +121,7 @@ class ExactIndexCache:
                 if arrays["mark"] != marks[0]["value"]:
                     return None
                 revision, filled = arrays["state"].tolist()
-                columns = Columns(*(arrays[field.name] for field in fields(Columns)))
+                columns = Columns(*(arrays[name] for name in Columns._fields))
                 numbers = range(sum(name.startswith("codes") for name in arrays) if self._is_in_memory else 0)
                 blocks = [Block(arrays[f"codes {number}"], arrays[f"scales {number}"]) for number in numbers]
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError):
@@ -135,7 +134,7 @@ class ExactIndexCache:
 
     def _write(self, index: ExactIndex) -> str:
         mark, scratch = uuid.uuid4().hex, self._file.with_suffix(".new")
-        arrays = {field.name: getattr(index.columns, field.name) for field in fields(Columns)}
+        arrays = index.columns._asdict()
         for number, block in enumerate(index.in_memory.blocks if index.in_memory else ()):
             arrays |= {f"codes {number}": block.codes, f"scales {number}": block.scales}
         with scratch.open("wb") as stream:

@@ -122,4 +122,6 @@ class FilterMask:
 
     def select(self, ids: Sequence[int]) -> list[int]:
         """Return the ids of chunks that pass, in the same order."""
-        return [candidate.id for candidate in self.index.candidates(ids, self.mask)]
+        rows = self.index.find(ids)
+        passing: list[int] = self.index.columns.ids[rows[self.mask[rows]]].tolist()
+        return passing

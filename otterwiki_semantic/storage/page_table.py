@@ -116,11 +116,6 @@ class PageTable:
         rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL ORDER BY path")
         return [tuple(row) for row in rows]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no pages."""
-        return not self._database.select("SELECT 1 FROM pages LIMIT 1")
-
     def labels(self) -> list[tuple[str, str, str | None]]:
         """Return the path, title and category of every page except attached files, by path."""
         statement = f"SELECT path, title, category FROM pages WHERE {_NO_FILE} ORDER BY path"

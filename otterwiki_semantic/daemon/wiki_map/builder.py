@@ -157,7 +157,7 @@ class WikiMapBuilder:
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
         """Return the map with the current pages of a generation. Call it within `Catalog.snapshot`."""
         made, message = self._map, self._message
-        if generation is None or generation.catalog.pages.is_empty:
+        if generation is None or not generation.catalog.counts().pages:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
             return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
         if made is None:

@@ -308,7 +308,7 @@ def test_the_similarity_of_a_page_is_the_mean_of_its_chunks(catalog: Catalog) ->
     put(catalog, "a", ["one", "two", "six"])  # an edited page comes last
     index = catalog.reader.exact_index()
     ids = index.columns.ids[index.live].tolist()
-    pages = index.pages_of(index.rows(ids))
+    pages = index.pages_of(index.find(ids))
     assert [index.paths[int(index.columns.pages[row])] for row in pages.rows] == ["none", "b", "a", "a", "a"]
     assert pages.of_chunk.tolist() == [0, 1, 2, 2, 2]
     means = index.page_similarities(unit("query"), pages)

@@ -65,7 +65,7 @@ def reads_vectors(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> int:
 
     def counted(*arguments: object) -> object:
         for columns, matrix in read(*arguments):  # type: ignore[arg-type]
-            numbers.append(len(columns))
+            numbers.append(len(columns.ids))
             yield columns, matrix
 
     monkeypatch.setattr(exact_index_cache, "_read_after", counted)

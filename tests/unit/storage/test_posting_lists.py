@@ -100,7 +100,7 @@ def test_word_sets_say_which_words_each_chunk_has_while_pages_change(small: Smal
     def sets() -> list[int]:
         index = small.catalog.reader.exact_index()
         found: list[int] = small.catalog.keywords.word_sets(
-            words, index, index.rows(index.columns.ids[index.live].tolist())
+            words, index, index.find(index.columns.ids[index.live].tolist())
         ).tolist()
         return found
 
