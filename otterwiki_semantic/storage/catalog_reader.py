@@ -214,7 +214,7 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     """Return the chunk in a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: access by name is several times slower, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
-    places, path, title, category, tags, *numbers, updated, kind = page
+    places, path, title, category, tags, ordinal, chunk_count, word_count, updated, kind = page
     check_text(path, vector, text)
     above = decode_list(section_path)
     if places is None:  # written by an earlier version
@@ -223,6 +223,6 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
         places = encode_places((ChunkSection(above, anchor),), units)
     return StoredChunk(
         *(text, prefix_length, overlap_length, section, above, decode_list(headings), anchor, start_line, end_line),
-        *(page_name(path), path, title, category, decode_list(tags), *numbers),
+        *(page_name(path), path, title, category, decode_list(tags), ordinal, chunk_count, word_count),
         *(iso_time(updated), places, kind and FileKind(kind)),
     )

@@ -90,11 +90,11 @@ class Columns(NamedTuple):
 
     def take(self, rows: Rows) -> Columns:
         """Return the given rows."""
-        return Columns(*(column[rows] for column in self))
+        return Columns._make(column[rows] for column in self)
 
     def append(self, *others: Columns) -> Columns:
         """Return these rows followed by the rows of `others`."""
-        return Columns(*map(np.concatenate, zip(self, *others, strict=True)))
+        return Columns._make(map(np.concatenate, zip(self, *others, strict=True)))
 
 
 class ExactIndex:

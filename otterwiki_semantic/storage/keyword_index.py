@@ -112,13 +112,13 @@ class KeywordIndex:
         """Return the `scores` of an expression that matches any of these words, mostly from memory."""
         if not words:
             return {}
-
-        def scores_after(chunk: int) -> dict[int, float]:
-            found = self._scores(expression, limit, after=chunk)
-            return found if mask is None else {each: found[each] for each in mask.select(list(found))}
-
-        frequencies = self.frequencies(words)
-        return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
+        scores, last = self._lists.scores(self.frequencies(words), index, limit, mask.mask if mask else None)
+        if index.last_id == last:
+            return scores
+        newer = self._scores(expression, limit, after=last)
+        scores |= newer if mask is None else {chunk: newer[chunk] for chunk in mask.select(list(newer))}
+        ranked = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
+        return {chunk: scores[chunk] for chunk in ranked[:limit]}
 
     def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows) -> WordSets:
         """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit."""
@@ -137,7 +137,7 @@ class KeywordIndex:
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read what every keyword search needs."""
-        self._lists.warm_up(index)
+        self._lists.read((), index)
         self.vocabulary.refresh()
 
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:

@@ -276,7 +276,7 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
     def fail(_commit: str) -> None:
         raise AssertionError("the tree was read")
 
-    monkeypatch.setattr(index._manager.index._repository, "pages", fail)
+    monkeypatch.setattr(index._manager.index.repository, "pages", fail)
     assert index.search(["radiator", "garden"], SearchOptions())[1].results
 
 
