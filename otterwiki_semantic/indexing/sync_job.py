@@ -21,7 +21,7 @@ from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
 from otterwiki_semantic.indexing.promotion import PACE
 from otterwiki_semantic.indexing.serving_index import ServingIndex
-from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
+from otterwiki_semantic.indexing.sync import Stopped, SyncResult
 from otterwiki_semantic.storage import Generation
 
 _KEPT_SYNCS = 20
@@ -37,62 +37,15 @@ _MEASURED_CHUNKS = 100
 log = logging.getLogger(__name__)
 
 
-class SyncHistory:
-    """The last syncs of an indexer that changed pages, or failed."""
-
-    def __init__(self, indexer: Indexer, index: ServingIndex) -> None:
-        self._indexer = indexer
-        self._index = index
-        self._telemetry = index.telemetry
-        self._records: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
-
-    def newest_first(self) -> tuple[SyncRecord, ...]:
-        """Return the records."""
-        return tuple(reversed(self._records.copy()))
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record the sync in the block, unless it was stopped, to be continued later."""
-        indexer, start = self._indexer, time.perf_counter()
-        pages, chunks = indexer.changed_pages, indexer.embedding.texts
-        try:
-            yield
-        except Stopped:
-            raise
-        except Exception as failure:
-            self._add(start, pages, chunks, problem(failure))
-            self._telemetry.record_failure(Failure.SYNC)
-            raise
-        if indexer.changed_pages > pages:
-            self._add(start, pages, chunks)
-        self._telemetry.record_sync(time.perf_counter() - start, indexer.changed_pages - pages)
-
-    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
-        indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
-        with suppress(CatalogError):
-            commit = self._index.generation.catalog.meta("commit") if self._index.generation else None
-        changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
-        error, hint = (failure.message, failure.hint) if failure else (None, None)
-        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
-        last = self._records[-1] if self._records else None
-        if error is not None and last is not None and last.error == error:
-            # A failing sync is retried every minute, and would soon displace everything else.
-            self._records[-1] = structs.replace(record, times=last.times + 1)
-        else:
-            self._records.append(record)
-
-
 class SyncJob:
     """Sync the serving generation, one sync at a time, and create the first generation."""
 
     def __init__(self, index: ServingIndex) -> None:
         self._index = index
-        self._generations = index.generations
-        self._model = index.model
         self.indexer = index.new_indexer()
         self.progress = ProgressTracker()
         self.jobs = JobLog()
-        self.history = SyncHistory(self.indexer, index)
+        self._history: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
         self.last_success: str | None = None
         """When a sync last succeeded (ISO 8601)."""
         self.error: Exception | None = None
@@ -105,9 +58,13 @@ class SyncJob:
         self._pages_to_refresh: set[str] = set()
         self._page_jobs: list[RebuildStatus] = []
 
+    def history(self) -> tuple[SyncRecord, ...]:
+        """Return the last syncs that changed pages, or failed, newest first."""
+        return tuple(reversed(self._history.copy()))
+
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
         """Index these pages, and those on which the model failed, again in the next sync, without pauses; return the job."""
-        self._model.retry()
+        self._index.model.retry()
         self.indexer.embedding.retry()
         self._unfinished_backoff.reset()
         job = self.jobs.begin(RebuildStatus(pages_total=len(paths)))
@@ -149,8 +106,8 @@ class SyncJob:
 
         `ServingIndex.changing` must be held.
         """
-        self._model.refresh()
-        with self.history.recording(), self.jobs.syncing() as jobs, self._index.syncing(progress):
+        self._index.model.refresh()
+        with self._recording(), self.jobs.syncing() as jobs, self._index.syncing(progress):
             try:
                 self._bring_to_head(self._index.generation or self._create_first(), progress, jobs, by_rebuild=by_rebuild)
             except CatalogCorruptError as error:
@@ -164,10 +121,41 @@ class SyncJob:
                     corrupt.destroy()
                 self._bring_to_head(self._create_first(), progress, jobs, by_rebuild=by_rebuild)
 
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Record the sync in the block, unless it was stopped, to be continued later."""
+        start, pages, chunks = time.perf_counter(), self.indexer.changed_pages, self.indexer.embedding.texts
+        try:
+            yield
+        except Stopped:
+            raise
+        except Exception as failure:
+            self._add(start, pages, chunks, problem(failure))
+            self._index.telemetry.record_failure(Failure.SYNC)
+            raise
+        changed = self.indexer.changed_pages - pages
+        if changed:
+            self._add(start, pages, chunks)
+        self._index.telemetry.record_sync(time.perf_counter() - start, changed)
+
+    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
+        seconds, commit, generation = round(time.perf_counter() - start, 3), None, self._index.generation
+        with suppress(CatalogError):
+            commit = generation.catalog.meta("commit") if generation else None
+        changed, embedded = self.indexer.changed_pages - pages, self.indexer.embedding.texts - chunks
+        error, hint = (failure.message, failure.hint) if failure else (None, None)
+        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
+        last = self._history[-1] if self._history else None
+        if error is not None and last is not None and last.error == error:
+            # A failing sync is retried every minute, and would soon displace everything else.
+            self._history[-1] = structs.replace(record, times=last.times + 1)
+        else:
+            self._history.append(record)
+
     def _create_first(self) -> Generation:
-        recipe = self._model.recipe
-        generation = self._generations.create(recipe.embedder, recipe.profile, recipe.languages)
-        self._generations.set_current(generation)
+        recipe = self._index.model.recipe
+        generation = self._index.generations.create(recipe.embedder, recipe.profile, recipe.languages)
+        self._index.generations.set_current(generation)
         self._index.set(generation)
         return generation
 
@@ -180,8 +168,8 @@ class SyncJob:
         is_left_to_rebuild = self._index.is_left_to_rebuild and not by_rebuild
         if is_left_to_rebuild or self._index.has_rolled_back or not generation.catalog.is_current:
             return
-        if not self._generations.is_current(generation):
-            self._generations.set_current(generation)
+        if not self._index.generations.is_current(generation):
+            self._index.generations.set_current(generation)
         is_whole = False
         while not is_whole:
             jobs += self._invalidate_pages(generation)
@@ -190,7 +178,7 @@ class SyncJob:
     def _sync_once(self, generation: Generation, progress: ProgressTracker) -> bool:
         """Bring a generation to HEAD; return False if the sync ended early because of newer changes."""
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
-        embed = self._model.recipe.matches_vectors(generation)
+        embed = self._index.model.recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
         if plan is None:
             return True

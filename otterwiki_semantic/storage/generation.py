@@ -241,8 +241,7 @@ class GenerationStore:
         with self._new_directory(fingerprint) as path:
             generation = self._open_generation(path)
             generation.catalog.set_meta("fingerprint", fingerprint)
-            generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
-            generation.settings = dict(self._settings)
+            self.refresh_settings(generation)
             generation.catalog.set_meta("languages", ",".join(languages))
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
