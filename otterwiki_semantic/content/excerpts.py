@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 Range = tuple[int, int]
-"""Offsets in a text, `[start, end)`."""
 
 _VISIBLE = 7 / 18
 """Share of an excerpt that is visible everywhere; it should contain most matches."""

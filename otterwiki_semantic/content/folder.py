@@ -55,11 +55,9 @@ class Folder(Repository):
             raise RepositoryError(f"the data directory {self.data_dir} is inside the folder; choose another with --data-dir")
 
     def commit(self) -> None:
-        """Commit the changes in the folder since the last call, with the files' modification times as commit times.
-
-        Several processes may call this at once. Errors: `RepositoryError` if the folder is missing or has no Markdown files.
-        """
-        self._check_folder()
+        """Commit the changes in the folder, dated by the files. Errors: `RepositoryError` if it is missing or empty."""
+        if not (self.folder.is_dir() and os.access(self.folder, os.R_OK | os.X_OK)):
+            raise RepositoryError(f"the folder {self.folder} does not exist, or cannot be read")
         try:
             make_private(self.data_dir)
             with locked(self.data_dir / "folder.lock", _LOCK_SECONDS) as lock:
@@ -77,10 +75,6 @@ class Folder(Repository):
         """Return the paths of the folder and of the directories below it that contain Markdown files."""
         tops = {parent for path in self._listed("-c") for parent in PurePath(os.fsdecode(path)).parents}
         return sorted(str(self.folder / top) for top in {PurePath(), *tops})
-
-    def _check_folder(self) -> None:
-        if not (self.folder.is_dir() and os.access(self.folder, os.R_OK | os.X_OK)):
-            raise RepositoryError(f"the folder {self.folder} does not exist, or cannot be read")
 
     def _prepare(self) -> None:
         """Create the repository, or remove the locks of a killed git process: no other process is running now."""
@@ -106,7 +100,6 @@ class Folder(Repository):
             (self.directory / path).write_text(text, encoding="ascii")
 
     def _update_index(self) -> None:
-        """Update git's index to the files on disk."""
         self._run("update-index", "-q", "--refresh", timeout=None)
         present: list[bytes] = []
         unreadable: list[bytes] = []
@@ -121,8 +114,7 @@ class Folder(Repository):
         if gone:
             self._git("update-index", "--force-remove", "-z", "--stdin", stdin=_terminated(gone))
         if present:
-            update = self._run("update-index", "--add", "--remove", "-z", "--stdin", stdin=_terminated(present), timeout=None)
-            self._check(update)
+            self._git("update-index", "--add", "--remove", "-z", "--stdin", stdin=_terminated(present), timeout=None)
         self._report(unreadable)
 
     def _changed(self, tree: bytes = b"") -> Iterator[bytes]:
@@ -135,7 +127,6 @@ class Folder(Repository):
                 yield from self._changed(path)  # git lists a nested repository as one entry
 
     def _listed(self, *options: str, tree: bytes = b"") -> list[bytes]:
-        """Return the paths that ``git ls-files`` prints, in the folder or in a nested repository."""
         place = ("-C", os.fsdecode(tree)) if tree else ()
         without_index = {"GIT_INDEX_FILE": str(self.directory / "none")} if tree else {}
         command = (*place, "ls-files", "-z", "--deduplicate", "--exclude-standard", *options)
@@ -153,14 +144,12 @@ class Folder(Repository):
             return False
 
     def _report(self, unreadable: list[bytes]) -> None:
-        """Log the unreadable files, unless they are the same as before."""
         if unreadable and unreadable != self._unreadable:
             names = ", ".join(os.fsdecode(path) for path in unreadable[:_MAX_NAMED])
             log.warning("%s of %s cannot be read: %s", count(len(unreadable), "file"), self.folder, names)
         self._unreadable = unreadable
 
     def _commit_index(self) -> None:
-        """Commit the index if it differs from HEAD."""
         head = self.head()
         difference = self._git("diff-index", "--cached", "--raw", "-z", "--no-renames", head or self._empty_tree)
         fields = difference.split(b"\0")
@@ -169,7 +158,7 @@ class Folder(Repository):
         if changes or head is None:
             if not self._run("ls-files", "-z", "--cached").stdout:
                 raise RepositoryError(f"the folder {self.folder} has no Markdown files (*.md); is its drive mounted?")
-            self._check(self._run("fast-import", "--quiet", "--done", stdin=self._commits(head, changes), timeout=None))
+            self._git("fast-import", "--quiet", "--done", stdin=self._commits(head, changes), timeout=None)
             self._run("gc", "--auto", "--quiet", timeout=None)
 
     def _commits(self, head: str | None, changes: Sequence[tuple[bytes, bytes, bytes]]) -> bytes:
@@ -190,7 +179,6 @@ class Folder(Repository):
         return b"\n".join((*lines, b"done", b""))
 
     def _modified(self, path: bytes, now: int) -> int:
-        """Return a file's modification time, in seconds since 1970."""
         try:
             return min(max(int(os.lstat(self._full(path)).st_mtime), 0), now)
         except OSError:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import IO
 
 from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS, AttachmentRule, attachment_rule
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
@@ -23,7 +21,6 @@ from otterwiki_semantic.core.settings import Settings
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
-_NO_CHANGES: Mapping[str, str] = MappingProxyType({})
 _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
 _CACHED_COMMITS = 4
@@ -54,36 +51,24 @@ class PageFile:
     path: str
     """Without ``.md`` for a page; with the extension for an attached file."""
     blob: str
-    """The id of its content."""
     size: int
-    """In bytes."""
     kind: FileKind | None = None
     """None for a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoggedCommit:
-    """A commit in the log."""
-
     id: str
     parents: list[str]
     time: int
     """In seconds since 1970."""
     files: list[bytes]
-    """The names of the files that it changed."""
-
-
-def _skip(stream: IO[bytes], size: int) -> None:
-    """Read past `size` bytes, in pieces."""
-    while size > 0 and (piece := stream.read(min(size, _PIECE_BYTES))):
-        size -= len(piece)
 
 
 class Repository:
     """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not pages.
 
-    A file is attached to the page whose path is the file's folder. `attachments` selects the files to index, and `texts`
-    provides their Markdown.
+    `attachments` selects the files to index that are attached to pages; `texts` has their Markdown.
 
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
@@ -99,7 +84,6 @@ class Repository:
         self.attachments, self.texts = attachments, texts
         self.exclude = tuple(exclude)
         self._inherited: tuple[int, ...] = ()
-        """Open files that git processes inherit."""
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
         self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
         self._environment = {
@@ -142,10 +126,7 @@ class Repository:
         raise RepositoryError(f"{self.directory} is the inside of a repository; name the directory that holds .git")
 
     def head(self) -> str | None:
-        """Return HEAD's commit, or None in a repository without commits.
-
-        Every search needs it, so it is read directly from git's small files; git runs only if they do not have it.
-        """
+        """Return HEAD's commit, or None without commits; read from git's own files, because every search needs it."""
         own, common = self._directories
         try:
             head = _read_line(f"{own}/HEAD")
@@ -155,19 +136,12 @@ class Repository:
                 return head
         except (OSError, ValueError):
             pass
-        return self._head_from_git()
-
-    def _head_from_git(self) -> str | None:
         answer = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         if answer.returncode == 0:
             return answer.stdout.decode("ascii").strip()
         if self._run("symbolic-ref", "--quiet", "HEAD").returncode == 0 and not answer.stderr.strip():
             return None
         raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
-
-    def has_commit(self, commit: str) -> bool:
-        """Whether the repository has this commit, on any branch."""
-        return self._run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
     def root_commit(self) -> str | None:
         """Return the first commit in HEAD's history, or one of several; None without commits."""
@@ -188,10 +162,7 @@ class Repository:
         return {path: blob for path, blob in entries if path not in excluded}
 
     def attachment_blobs(self, commit: str, pages: Container[str] | None = None) -> dict[str, str]:
-        """Return the blob ids of the indexed attached files in a commit, by path. A page takes precedence over a file.
-
-        `pages` are the paths of the commit's pages, if they are known.
-        """
+        """Return the blob ids of a commit's indexed attached files by path; `pages` are the paths of its pages, if known."""
         if not self.attachments.kinds:
             return {}
         names = _regular_files(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
@@ -199,8 +170,9 @@ class Repository:
         if not entries:
             return {}
         pages = self.page_blobs(commit) if pages is None else pages
-        excluded = self._matching_files(commit, self.exclude) if self.exclude else frozenset()
-        wanted = self._matching_files(commit, self.attachments.globs) if self.attachments.globs else entries.keys()
+        excluded = set(map(_decoded, self._matching_names(commit, self.exclude)))
+        globs = self.attachments.globs
+        wanted = set(map(_decoded, self._matching_names(commit, globs))) if globs else entries.keys()
         return {
             path: blob
             for path, blob in entries.items()
@@ -242,13 +214,10 @@ class Repository:
         """Return the paths of files in a commit that match any of the globs, which git's ``ls-tree`` does not support."""
         return frozenset(path for name in self._matching_names(commit, patterns) if (path := _page_path(name)) is not None)
 
-    def _matching_files(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
-        return frozenset(map(_decoded, self._matching_names(commit, patterns)))
-
     def _matching_names(self, commit: str, patterns: Sequence[str]) -> Iterator[bytes]:
         globs = [f":(top,glob){pattern}" for pattern in patterns]
-        changes = _changed_files(self._git(*_DIFF, self._empty_tree, commit, "--", *globs))
-        return (each.name for each in changes if each.is_file)
+        difference = self._git(*_DIFF, self._empty_tree, commit, "--", *globs) if globs else b""
+        return (each.name for each in _changed_files(difference) if each.is_file)
 
     @cached_property
     def _empty_tree(self) -> str:
@@ -267,15 +236,8 @@ class Repository:
         except ValueError:
             raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
-    def last_changes(self, commit: str, since: str | None = None) -> dict[str, LastChange]:
-        """Return the last change of each page and attached file up to a commit.
-
-        With `since`, only pages changed after that commit. Returns all pages if it is not an ancestor, or if there was a merge
-        since, because a merge can bring in earlier changes.
-        """
-        recent = None if since is None else self.changes_since(since, commit)
-        if recent is not None:
-            return recent
+    def last_changes(self, commit: str) -> dict[str, LastChange]:
+        """Return the last change of each page and attached file up to a commit."""
         endings = {posixpath.splitext(path)[1] for path in self.attachment_blobs(commit)}
         log = self._log(commit, "--", ":(top)*.md", *(f":(top)*{ending}" for ending in sorted(endings)))
         if log is None:
@@ -285,7 +247,7 @@ class Repository:
     def changes_since(self, since: str, commit: str) -> dict[str, LastChange] | None:
         """Return the last change of each page and file changed by commits after `since`; empty only if none differs.
 
-        None if `since` is not an ancestor of `commit`, or if there was a merge since.
+        None if `since` is not an ancestor of `commit`, or if there was a merge since, which can bring in earlier changes.
         """
         log = self._log(f"{since}..{commit}")
         return self._last_changes(log) if log is not None and _is_straight(log, since, commit) else None
@@ -319,10 +281,7 @@ class Repository:
         return commits
 
     def commits_between(self, since: str | None, commit: str, limit: int) -> int | None:
-        """Count up to `limit` commits reachable from `commit` but not from `since`; None if git cannot.
-
-        Without `since`, or if git no longer has it, counts all commits reachable from `commit`.
-        """
+        """Count up to `limit` commits since another one, or all if git does not know that; None if git cannot."""
         for span in ([commit, f"^{since}"] if since else [commit], [commit]):
             answer = self._run("rev-list", "--count", f"--max-count={limit}", "--end-of-options", *span)
             if answer.returncode == 0:
@@ -342,14 +301,16 @@ class Repository:
         changes = list(_changed_files(answer.stdout))
         if self.attachments.kinds and self._concern_attachments(changes, commit):
             return None
-        changed, removed = _page_changes(changes)
-        return None if any("\\x" in path for path in (*changed, *removed)) else (changed, sorted(removed))
+        pages = [(path, each) for each in changes if (path := _page_path(each.name)) is not None]
+        changed = {path: each.blob for path, each in pages if each.is_file and not each.is_same}
+        removed = sorted(path for path, each in pages if each.was_file and not each.is_file)
+        return None if any("\\x" in path for path in (*changed, *removed)) else (changed, removed)
 
     def _concern_attachments(self, changes: Sequence[_FileChange], commit: str) -> bool:
         """Whether attached files have changed, or pages with a file's path, or pages with attachments came or went."""
         if any(self.attachments.kind_of(_decoded(each.name.removesuffix(_PAGE))) for each in changes):
             return True
-        folders = [path for each in changes if each.came_or_went and (path := _page_path(each.name))]
+        folders = [path for each in changes if each.was_file != each.is_file and (path := _page_path(each.name))]
         if not 0 < len(folders) <= _MAX_FOLDERS:
             return bool(folders)
         files = self._git(
@@ -370,10 +331,6 @@ class Repository:
         name = f":(top,literal){path}{_PAGE.decode()}"
         listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", name).stdout  # empty if outside
         return dict(_page_entries(listing)).get(path)
-
-    def last_commit(self, commit: str, path: str, kind: FileKind | None = None) -> Commit | None:
-        """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
-        return next(iter(self.commits(commit, path, 1, kind)), None)
 
     def commits(self, commit: str, path: str, n: int, kind: FileKind | None = None) -> list[Commit]:
         """Return the last `n` commits up to `commit` that changed a page or a file of a kind, latest first."""
@@ -401,15 +358,21 @@ class Repository:
                     raise RepositoryError(f"git cannot read object {blob} of {self.directory}; try: git fsck")
                 size = int(header[2])
                 content = process.stdout.read(size if max_bytes is None else min(size, max_bytes))
-                _skip(process.stdout, size - len(content) + 1)
+                rest = size - len(content) + 1
+                while rest > 0 and (piece := process.stdout.read(min(rest, _PIECE_BYTES))):
+                    rest -= len(piece)
                 yield content
             process.stdin.close()
 
-    def _git(self, *arguments: str, stdin: bytes | None = None, environment: Mapping[str, str] = _NO_CHANGES) -> bytes:
-        return self._check(self._run(*arguments, stdin=stdin, environment=environment))
-
-    def _check(self, answer: subprocess.CompletedProcess[bytes]) -> bytes:
-        """Return git's output. Errors: `RepositoryError` if git failed."""
+    def _git(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float | None = _TIMEOUT_SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Return git's output. Errors: `RepositoryError` if git fails."""
+        answer = self._run(*arguments, stdin=stdin, timeout=timeout, environment=environment)
         if answer.returncode:
             reason = "; ".join(_message(answer.stderr).splitlines())
             hint = _HINT_TO_INIT if "not a git repository" in reason else ""
@@ -421,7 +384,7 @@ class Repository:
         *arguments: str,
         stdin: bytes | None = None,
         timeout: float | None = _TIMEOUT_SECONDS,
-        environment: Mapping[str, str] = _NO_CHANGES,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         command = [*self._command, *arguments]
         try:
@@ -429,7 +392,7 @@ class Repository:
                 command,
                 input=stdin,
                 capture_output=True,
-                env={**self._environment, **environment},
+                env=self._environment | dict(environment or {}),
                 pass_fds=self._inherited,
                 timeout=timeout,
                 check=False,
@@ -478,24 +441,16 @@ def _regular_files(listing: bytes) -> Iterator[tuple[bytes, str]]:
 
 
 def _page_entries(listing: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the paths and blob ids of the pages in ``ls-tree -z`` output."""
     return ((path, blob) for name, blob in _regular_files(listing) if (path := _page_path(name)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _FileChange:
-    """A line of `_DIFF`'s output."""
-
     name: bytes
     blob: str
     was_file: bool
     is_file: bool
-    """Whether it is a regular file now."""
     is_same: bool
-
-    @property
-    def came_or_went(self) -> bool:
-        return self.was_file != self.is_file
 
 
 def _changed_files(difference: bytes) -> Iterator[_FileChange]:
@@ -504,21 +459,6 @@ def _changed_files(difference: bytes) -> Iterator[_FileChange]:
         old_mode, mode, old_blob, blob, _ = modes_and_ids.removeprefix(b":").split()
         was_file, is_file = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
         yield _FileChange(name, blob.decode("ascii"), was_file, is_file, is_file and was_file and blob == old_blob)
-
-
-def _page_changes(changes: Iterable[_FileChange]) -> tuple[dict[str, str], list[str]]:
-    """Return the blob ids of added or changed pages, and the paths of removed pages."""
-    changed: dict[str, str] = {}
-    removed: list[str] = []
-    for each in changes:
-        path = _page_path(each.name)
-        if path is None:
-            continue
-        if each.is_file and not each.is_same:
-            changed[path] = each.blob
-        elif each.was_file and not each.is_file:
-            removed.append(path)
-    return changed, removed
 
 
 def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:

@@ -13,8 +13,7 @@ _CACHED_WORDS, _LONGEST_CACHED_WORD = 10_000, 64
 class WordCache(dict[str, T]):
     """Results of a function of a word, computed on first use; results for long words are not cached.
 
-    Caches the latest words and as many from before. This is nearly as good as least recently used, at the speed of a
-    dictionary. Safe for several threads.
+    Nearly as good as least recently used, at the speed of a dictionary. Safe for several threads.
     """
 
     def __init__(self, compute: Callable[[str], T]) -> None:

@@ -32,7 +32,6 @@ class Cooldown:
 
     @property
     def is_active(self) -> bool:
-        """Whether the pause is still in progress."""
         return self.remaining > 0
 
 

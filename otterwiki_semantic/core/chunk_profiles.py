@@ -48,7 +48,6 @@ class Profile:
     whole_page: int = 0
     """A page of at most this size is a single chunk, if it fits in the window."""
     repeats_paragraphs: bool = False
-    """Whether the overlap consists of whole paragraphs."""
     max_size: int = 0
     """A section of at most this size is a single chunk, if it fits in the window. Only whole-page chunks may be larger.
 
@@ -56,11 +55,6 @@ class Profile:
     """
     alone_level: int = 0
     """Sections up to this heading level are never merged with text before them, however short it is."""
-
-    @property
-    def prefix_window(self) -> int:
-        """The most tokens that the heading path may take: a quarter of the window."""
-        return self.window // 4
 
     @property
     def fingerprint(self) -> str:
@@ -124,7 +118,10 @@ def _sizes(profile: Profile, numbers: str) -> dict[str, Any]:
         if name not in _SIZES or name in given:
             problem = "is given twice" if name in given else "is no size"
             raise ConfigError(f"{name!r} {problem}; the sizes are {', '.join(_SIZES)}, as in {EXAMPLE}")
-        given[name] = _size(profile, name, value)
+        least = _SMALLEST_TARGET[profile.unit] if name in {"target", "max"} else 0
+        if not (value.isascii() and value.isdigit() and least <= int(value) <= _LARGEST):
+            raise ConfigError(f"{name} is {value!r}; allowed: a whole number of {profile.unit}, {least} to {_LARGEST}")
+        given[name] = int(value)
     if profile.max_size and "target" in given:
         given.setdefault("max", max(profile.max_size, given["target"]))
     sizes = profile.sizes | given
@@ -132,13 +129,6 @@ def _sizes(profile: Profile, numbers: str) -> dict[str, Any]:
     _check(sizes["min"] <= sizes["target"], sizes, "min", "at most the target")
     _check(not sizes["max"] or sizes["max"] >= sizes["target"], sizes, "max", "at least the target")
     return {_SIZES[name]: size for name, size in given.items()}
-
-
-def _size(profile: Profile, name: str, value: str) -> int:
-    least = _SMALLEST_TARGET[profile.unit] if name in {"target", "max"} else 0
-    if not (value.isascii() and value.isdigit() and least <= int(value) <= _LARGEST):
-        raise ConfigError(f"{name} is {value!r}; allowed: a whole number of {profile.unit}, {least} to {_LARGEST}")
-    return int(value)
 
 
 def _check(is_allowed: object, sizes: dict[str, int], name: str, allowed: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 class SemanticError(Exception):
@@ -215,3 +215,10 @@ class DaemonForeignError(DaemonMismatchError):
 
 class IndexUnavailableError(SemanticError):
     """The index cannot answer now."""
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and its causes, the first cause last."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

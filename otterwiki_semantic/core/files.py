@@ -48,10 +48,7 @@ def open_private(path: Path, flags: int = 0) -> int:
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[int]:
-    """Hold the lock of a file, and yield its descriptor. No other process has the lock meanwhile.
-
-    Errors: `TimeoutError` if another process still has the lock after `seconds`; `OSError`.
-    """
+    """Hold the lock of a file, and yield its descriptor. Errors: `TimeoutError` after `seconds`; `OSError`."""
     opened = open_private(path)
     try:
         deadline = time.monotonic() + seconds
@@ -65,10 +62,7 @@ def locked(path: Path, seconds: float) -> Iterator[int]:
 
 
 def try_lock(opened: int, *, shared: bool = False) -> bool:
-    """Lock an open file unless another process has locked it; return whether it is locked.
-
-    Errors: `OSError` if the file system does not support locks.
-    """
+    """Lock an open file unless another process has locked it; return whether it is locked. Errors: `OSError`."""
     try:
         fcntl.flock(opened, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -77,10 +71,7 @@ def try_lock(opened: int, *, shared: bool = False) -> bool:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the content of a private file with ASCII text. After a crash the file has either the old or the new content.
-
-    Errors: `OSError`.
-    """
+    """Replace the content of a private file with ASCII text, completely or not at all. Errors: `OSError`."""
     scratch = path.with_suffix(".new")
     with open(open_private(scratch, os.O_TRUNC), "w", encoding="ascii") as stream:
         stream.write(text)
@@ -90,10 +81,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def read_record(path: Path, type_: type[T], consequence: str) -> T | None:
-    """Return the record in a JSON file; None if the file does not exist or cannot be read.
-
-    A read failure is logged, together with its `consequence`.
-    """
+    """Return the record in a JSON file; None if there is none. A read failure is logged, with its `consequence`."""
     try:
         return decode(path.read_bytes(), type_)
     except FileNotFoundError:
@@ -104,17 +92,11 @@ def read_record(path: Path, type_: type[T], consequence: str) -> T | None:
 
 
 def directory_size(directory: Path, *, allocated: bool = False) -> int:
-    """Return the size in bytes of all files below a directory, or of the disk blocks `allocated` for them.
-
-    Files that disappear meanwhile count as empty.
-    """
-    paths = (Path(folder, name) for folder, _, names in os.walk(directory) for name in names)
-    return sum(_file_size(path, allocated=allocated) for path in paths)
-
-
-def _file_size(path: Path, *, allocated: bool) -> int:
-    try:
-        facts = path.lstat()
-    except OSError:
-        return 0
-    return facts.st_blocks * _BLOCK_BYTES if allocated else facts.st_size
+    """Return the size in bytes of all files below a directory, or of the disk blocks `allocated` for them."""
+    size = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):  # it may be gone
+                facts = Path(folder, name).lstat()
+                size += facts.st_blocks * _BLOCK_BYTES if allocated else facts.st_size
+    return size

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from otterwiki_semantic.core.addresses import is_on_this_machine
+from otterwiki_semantic.core.errors import causes
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +39,6 @@ class ProviderError(Exception):
     def __init__(self, status: int | None, reason: str, retry_after: float | None = None, *, server_message: str = "") -> None:
         super().__init__(status, reason)
         self.status = status
-        """The HTTP status; None if there was no answer."""
         self.reason = reason
         """The reason in our words; empty if the server refused."""
         self.retry_after = retry_after
@@ -74,9 +74,7 @@ class JsonResponse:
     status: int
     headers: Mapping[str, str]
     body: Any
-    """None if the answer is not JSON."""
     text: str
-    """The beginning of the response as received."""
 
     def answer(self) -> Any:
         """Return the body. Errors: `ProviderError` for a redirect, an error status, or a body that is not JSON."""
@@ -131,10 +129,7 @@ class JsonClient:
         key: str | None = None,
         method: str | None = None,
     ) -> JsonResponse:
-        """POST a body, or GET without one, within `seconds`. `key` overrides the client's key, `method` the HTTP method.
-
-        Errors: `ProviderError` if there is no complete response.
-        """
+        """POST a body, or GET without one, within `seconds`. Errors: `ProviderError` if there is no complete response."""
         content = None if body is None else _encoded(body)
         headers = {} if content is None else {"Content-Type": "application/json"}
         if key:
@@ -148,11 +143,9 @@ class JsonClient:
             sending.cancel()
 
     def stream(self, path: str, seconds: float, body: Mapping[str, Any], is_cancelled: Callable[[], bool]) -> Iterator[Any]:
-        """POST a body, and yield each JSON text of the response as it arrives, within `seconds` in total.
+        """POST a body, and yield the JSON of each Server-Sent Event, of each line, or of the response, within `seconds`.
 
-        JSON texts are the data of Server-Sent Events, the lines of another response, or the whole response. The connection
-        closes when the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; a truncated response looks like a
-        complete one.
+        The connection closes when the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`.
         """
         if is_cancelled():
             return
@@ -202,7 +195,7 @@ class JsonClient:
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderTimeoutError(seconds) from None
         except httpx.RequestError as error:
-            raise ProviderError(None, type(error).__name__, server_message=_cause(error)) from None
+            raise ProviderError(None, type(error).__name__, server_message=_reason(error)) from None
         except (httpx.InvalidURL, ValueError) as error:  # ValueError: for a host name, or for a proxy in the environment
             raise InvalidUrlError(None, f"the address is invalid: {error}") from None
 
@@ -266,10 +259,9 @@ def _close(client: httpx.AsyncClient) -> None:
     asyncio.run_coroutine_threadsafe(client.aclose(), _loop())
 
 
-def _cause(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the message of the first cause of an error, such as "Connection refused"."""
-    while (earlier := error.__cause__ or error.__context__) is not None:
-        error = earlier
+    *_, error = causes(error)
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
 
 

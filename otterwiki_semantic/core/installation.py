@@ -19,10 +19,7 @@ NAME = "otterwiki-semantic"
 
 
 def pip_install(extra: str = "", *, reinstall: bool = False) -> str:
-    """Return the pip command that installs this package from its origin: a directory, git, an archive or the index.
-
-    If a local origin no longer exists, the command for an extra names the extra's packages instead.
-    """
+    """Return the pip command that installs this package, or one of its extras, from its origin (or else only the packages)."""
     origin = _origin()
     path = local_path(origin)
     if extra and path is not None and not path.exists():

@@ -14,11 +14,9 @@ from types import MappingProxyType
 EARLIER_PACKAGE = "otterwiki_semantic_search"
 EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
 _SAME_MODEL = "all-MiniLM-L6-v2"
-"""The bundled model's name in the earlier plugin."""
 _TITAN = "bedrock:amazon.titan-embed-text-v2:0"
 _NO_MODEL = "it was ignored in combination with the other variables"
 PAGES = ("palette", "related", "map", "health", "editor", "metrics")
-"""Valid names in SEMANTIC_PAGES."""
 _PAGE_SWITCHES = {
     "SEMANTIC_PALETTE": "palette",
     "SEMANTIC_RELATED": "related",
@@ -26,15 +24,13 @@ _PAGE_SWITCHES = {
     "SEMANTIC_LINK_SUGGESTIONS": "editor",
     "SEMANTIC_METRICS": "metrics",
 }
-"""Settings of 0.1 that could disable a page, and the page."""
 _OFF = ("false", "0", "no", "off")
 _NO_FILES = "the index is rebuilt from git; delete the old files once you do not want to go back"
+_SERVER = ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT")
 _TWO_MODELS = "two models are compared by otterwiki-semantic eval --model A --model B"
 _NOT_NEEDED = {
     "VECTOR_BACKEND": "vectors are compared in memory, and kept in ChromaDB",
-    "CHROMADB_MODE": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
-    "CHROMADB_HOST": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
-    "CHROMADB_PORT": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    **dict.fromkeys(_SERVER, "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server"),
     "CHROMADB_PATH": _NO_FILES,
     "CHROMA_COLLECTION": "each index names its own collection",
     "FAISS_INDEX_DIR": _NO_FILES,
@@ -113,14 +109,12 @@ def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, 
             notices[used] = f"used as {shown}; set that instead"
     explained = {name for used in notices for name in used}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    lines = (f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items())
+    origins = dict.fromkeys(REMOVED, "removed, and not known to the next version")
+    origins |= dict.fromkeys(_OF_OTHER_SEARCHES, "of another search")
+    lines = (
+        f"{', '.join(used)} ({origins.get(used[0], f'of {EARLIER_DISTRIBUTION}')}): {what}" for used, what in notices.items()
+    )
     return LegacySettings(settings, tuple(lines))
-
-
-def _origin(name: str) -> str:
-    if name in REMOVED:
-        return "removed, and not known to the next version"
-    return "of another search" if name in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
 
 
 def _server(given: Mapping[str, str]) -> dict[str, str]:
@@ -169,7 +163,7 @@ def _keeps_in_faiss(given: Mapping[str, str]) -> bool:
 
 _OF_OTHER_SEARCHES = ("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP", "OLLAMA_EMBEDDING_MODEL")
 _MEANINGS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, str]], dict[str, str]]], ...] = (
-    (("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT"), _server),
+    (_SERVER, _server),
     (("CHROMA_SYNC_INTERVAL",), lambda given: {"SEMANTIC_SYNC_INTERVAL": given["CHROMA_SYNC_INTERVAL"]}),
     (("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL"), _model),
     (("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP"), _chunks),

@@ -72,10 +72,6 @@ def _line(value: Any) -> str:
     return value.strip()
 
 
-def _folded(value: Any) -> str:
-    return " ".join(_line(value).split())
-
-
 def _path(value: Any) -> str:
     line = _line(value)
     return page_path(line).strip() or line
@@ -100,15 +96,11 @@ def _integer(value: Any) -> Any:
     return int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value
 
 
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) else value
-
-
-def _flag(value: Any) -> bool:
-    return bool(value) if value in (0, 1) else read_flag(str(value))
-
-
-_BY_TYPE: Mapping[str, Callable[[Any], Any]] = {"integer": _integer, "number": _number, "boolean": _flag}
+_BY_TYPE: Mapping[str, Callable[[Any], Any]] = {
+    "integer": _integer,
+    "number": lambda value: float(value) if isinstance(value, str) else value,
+    "boolean": lambda value: bool(value) if value in (0, 1) else read_flag(str(value)),
+}
 """Readers for texts in a query string or in a body, by JSON Schema type.
 
 msgspec's own `strict=False` would read the text `null` as a missing parameter, and accept neither `yes` nor `05`.
@@ -119,7 +111,7 @@ Text = Annotated[
     Meta(min_length=1, max_length=MAX_PATH_CHARACTERS, pattern=_LINE.pattern, extra={"read": _line, "allowed": _ON_ONE_LINE}),
 ]
 """One line of text, without white space around it."""
-FoldedText = Annotated[Text, Meta(extra={"read": _folded})]
+FoldedText = Annotated[Text, Meta(extra={"read": lambda value: " ".join(_line(value).split())})]
 """One line of text; runs of white space count as one space."""
 PagePath = Annotated[Text, Meta(extra={"read": _path})]
 """A page's path as in the index; the extension of a Markdown file is removed."""
@@ -156,7 +148,6 @@ Revision = Annotated[
         extra={"read": _stripped, "allowed": "it takes a commit's name: 4 to 64 hexadecimal digits"},
     ),
 ]
-"""A commit id, or its beginning."""
 Internal = Annotated[T, Meta(extra={"internal": True})]
 """A value that the code adds to a request; not a parameter."""
 
@@ -168,9 +159,7 @@ class Parameter:
     name: str
     help: str
     default: Any
-    """`NODEFAULT` if it is required."""
     values: Schema
-    """The JSON Schema of its values."""
     allowed: str
     repeats: bool
     readers: tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
@@ -180,7 +169,6 @@ class Parameter:
 
     @property
     def is_required(self) -> bool:
-        """Whether it has no default."""
         return self.default is NODEFAULT
 
     @property
@@ -200,7 +188,10 @@ class Parameter:
             if value is None:
                 raise ValueError
             msgspec.json.encode(value)
-            read = self._read(value)
+            whole, each = self.readers
+            read = whole(value) if whole is not None else value
+            if each is not None and isinstance(read, list | tuple):
+                read = list(_read_each(each, read))
             return msgspec.convert({"value": read}, self.record).value  # type: ignore[attr-defined]
         except UnicodeEncodeError:
             raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text") from None
@@ -208,12 +199,6 @@ class Parameter:
             raise ParameterError(f"{name} is nested too deeply") from None
         except (ValueError, OverflowError) as error:  # msgspec's errors are ValueErrors
             raise ParameterError(self._trouble(name, value, read, str(error))) from None
-
-    def _read(self, value: Any) -> Any:
-        whole, each = self.readers
-        if whole is not None:
-            value = whole(value)
-        return list(_read_each(each, value)) if each is not None and isinstance(value, list | tuple) else value
 
     def _trouble(self, name: str, given: Any, read: Any, error: str) -> str:
         """Describe the error in a value, or in the part of it that msgspec names."""
@@ -236,7 +221,6 @@ def _read_each(read: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[An
 
 
 def _described(given: Any, read: Any, schema: Schema, allowed: str) -> str:
-    """Describe an invalid value, as given and as read, and the allowed values."""
     is_list, is_text = schema["type"] == "array", "maxLength" in schema and not allowed
     if is_list and isinstance(read, list | tuple):
         return f"has {len(read):,} entries; allowed are {_sizes(schema)}"
@@ -282,18 +266,12 @@ def parameters_of(request: type[Request]) -> tuple[Parameter, ...]:
 
 
 def parse_parameters(request: type[R], values: Mapping[str, Any]) -> R:
-    """Build a request from texts or JSON values. None counts as not given.
-
-    Errors: `ParameterError`, including for an unknown name.
-    """
+    """Build a request from texts or JSON values; None counts as not given. Errors: `ParameterError`."""
     return _built(request, _given(request, values), None)
 
 
 def overlaid(request: R, values: Mapping[str, Any]) -> R:
-    """Return a request with the parameters in `values` replaced. None counts as not given.
-
-    Errors: `ParameterError`, including for an unknown name.
-    """
+    """Return a request with the parameters in `values` replaced; None counts as not given. Errors: `ParameterError`."""
     return _built(type(request), _given(type(request), values), request)
 
 
@@ -327,7 +305,7 @@ def _fields(request: type[Request]) -> tuple[tuple[str, str, type[Request] | Non
     """Return the fields of a request that are parameters or requests: field, parameter, request."""
     fields = structs.fields(request)
     return tuple(
-        (each.name, each.encode_name, each.type if _is_request(each.type) else None)
+        (each.name, each.encode_name, each.type if isinstance(each.type, type) and issubclass(each.type, Request) else None)
         for each in fields
         if not _extra(inspect.type_info(each.type)).get("internal")
     )
@@ -398,10 +376,6 @@ def _built(request: type[R], given: Mapping[str, Any], base: R | None) -> R:
         elif name in given:
             changed[field] = given[name]
     return request(**changed) if base is None else structs.replace(base, **changed)
-
-
-def _is_request(type_: object) -> bool:
-    return isinstance(type_, type) and issubclass(type_, Request)
 
 
 def _required(type_: inspect.Type) -> inspect.Type:

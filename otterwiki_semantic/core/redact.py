@@ -16,11 +16,7 @@ _ESCAPED_SPACE = re.compile(r"(?<!\\)\\++[nrtfv]")
 
 
 def redact(text: str, secrets: Iterable[str | None], sent: Iterable[str] = ()) -> str:
-    """Return the beginning of a text on one line, with its secrets hidden; empty if it repeats a sent text.
-
-    A text is repeated if the message contains 20 successive characters of it, or all of a text of 4 or more characters, in any
-    escaped form.
-    """
+    """Return the beginning of a text on one line, with its secrets hidden; empty if it repeats 20 characters of a sent text."""
     for secret in filter(None, secrets):
         for form in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
             text = text.replace(form, _HIDDEN)

@@ -42,31 +42,20 @@ def to_builtins(value: Any) -> Any:
 
 
 def json_schemas(records: Iterable[type]) -> dict[str, Schema]:
-    """Return the JSON Schemas of records and their nested records, by name; references are below `components/schemas`.
-
-    Every field is required, except fields that may be left out.
-    """
-    known = {record.__name__: record for record in _reachable(records)}
+    """Return the JSON Schemas of records and their nested records, by name; references are below `components/schemas`."""
+    known = _structs_in(records, {})
     _, schemas = msgspec.json.schema_components(list(known.values()), ref_template=_REFERENCE)
     return {name: _described(known[name], schema) if name in known else schema for name, schema in schemas.items()}
 
 
-def _reachable(records: Iterable[type]) -> list[type[msgspec.Struct]]:
-    found: dict[type[msgspec.Struct], None] = {}
-    waiting = list(records)
-    while waiting:
-        record = waiting.pop()
-        if issubclass(record, msgspec.Struct) and record not in found:
-            found[record] = None
-            hints = get_type_hints(record).values()
-            waiting += [each for each in _types_in(hints) if isinstance(each, type)]
-    return list(found)
-
-
-def _types_in(hints: Iterable[Any]) -> Iterable[Any]:
+def _structs_in(hints: Iterable[Any], found: dict[str, type[msgspec.Struct]]) -> dict[str, type[msgspec.Struct]]:
+    """Add the records in types, and the records in their fields, by name."""
     for hint in hints:
-        yield hint
-        yield from _types_in(getattr(hint, "__args__", ()))
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint.__name__ not in found:
+            found[hint.__name__] = hint
+            _structs_in(get_type_hints(hint).values(), found)
+        _structs_in(getattr(hint, "__args__", ()), found)
+    return found
 
 
 def _described(record: type[msgspec.Struct], schema: Schema) -> Schema:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import partial
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ CHROMA_PROVIDERS = {
 }
 """Embedding providers available through ChromaDB's embedding functions, by their names in ChromaDB."""
 PRESETS = {"multilingual": "sentence-transformers:intfloat/multilingual-e5-small", "ollama:multilingual": "ollama:bge-m3"}
-"""Names of recommended multilingual models, and the models."""
 _E5 = "multilingual-e5-"
 _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 """The prompts that these models were trained with; their files do not contain them."""
@@ -45,7 +45,6 @@ PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVID
 RERANKERS = ("cohere", "cross-encoder")
 CHAT_PROVIDERS = ("ollama", "openai", "anthropic")
 EXTRACTIVE = "extractive"
-"""Answers consist of the pages' own sentences."""
 VECTOR_SEARCH = ("auto", "exact", "chroma")
 VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
@@ -67,7 +66,6 @@ class SettingType:
     """The type of a setting, with its allowed values."""
 
     allowed: str
-    """For people."""
     parse: Callable[[str], Any]
     """Returns the value; `ValueError` if it is not allowed."""
     wrong: str = ""
@@ -105,6 +103,9 @@ def _number(minimum: float, maximum: float, unit: str, kind: Callable[[str], flo
         return number
 
     return SettingType(f"{unit}, {minimum} to {maximum}", parse)
+
+
+_whole_number = partial(_number, unit="a whole number", kind=int)
 
 
 def _matching(pattern: str, allowed: str, wrong: str = "") -> SettingType:
@@ -210,7 +211,6 @@ def _readable_file(value: str) -> Path:
 
 
 MAX_PAGE_BYTES = 2_000_000
-"""The most bytes of a page to index."""
 DEFAULT_TENANT, DEFAULT_DATABASE = "default_tenant", "default_database"
 _TEXT = SettingType("text", str)
 _FLAG = SettingType("true or false", read_flag)
@@ -260,52 +260,42 @@ class Settings:
     """The configuration of the plugin and the command line."""
 
     repository: Path
-    """The wiki's git repository."""
     data_dir: Path
-    """The directory of the index."""
     api_key: str | None = field(default=None, repr=False)
     """``OTTERWIKI_API_KEY``: what programs authenticate with."""
     model: str = setting(_MODEL, BUNDLED, "The embedding model.")
     model_key: str | None = setting(_SECRET, None, "The key for the model's server.")
     model_url: str | None = setting(
-        _api_url("SEMANTIC_MODEL_KEY"), None, "The address of the model's server; by default the provider's own."
+        _api_url("SEMANTIC_MODEL_KEY"), None, "The model's server, unless it is the provider's own."
     )
     model_options: str = setting(_JSON_OBJECT, "{}", "What else the provider is given.")
-    model_window: int | None = setting(
-        _number(64, 1_000_000, "a whole number", int), None, "Tokens that the model takes; by default it is asked."
-    )
+    model_window: int | None = setting(_whole_number(64, 1_000_000), None, "Tokens that it takes; by default it is asked.")
     device: str = setting(_DEVICE, "auto", "What computes the vectors of models that run here: processor or GPU.")
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
-    threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
+    threads: int = setting(_whole_number(0, 256), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
     reranker_url: str | None = setting(_api_url("SEMANTIC_RERANKER_KEY"), None, "The address of the reranker's server.")
     answers: str | None = setting(_ANSWERS, None, "What writes answers to questions; nothing by default.")
     answers_key: str | None = setting(_SECRET, None, "The key for its server.")
-    answers_url: str | None = setting(
-        _api_url("SEMANTIC_ANSWERS_KEY"), None, "The address of its server; by default the provider's own."
-    )
+    answers_url: str | None = setting(_api_url("SEMANTIC_ANSWERS_KEY"), None, "Its server, unless it is the provider's own.")
     answers_options: str = setting(_JSON_OBJECT, "{}", "What else its server is given with each question.")
-    answers_window: int = setting(_number(1_024, 1_000_000, "a whole number", int), 8_192, "Tokens of sources and answer.")
+    answers_window: int = setting(_whole_number(1_024, 1_000_000), 8_192, "Tokens of sources and answer.")
     answers_seconds: float = setting(_number(5, 600, "seconds"), 60.0, "Longest time for an answer.")
     answers_rewrite: bool = setting(_FLAG, False, "Let the model reword a question for which nothing is found.")
-    answers_per_hour: int = setting(
-        _number(0, 100_000, "a whole number", int), 60, "Questions of each account or address in an hour; 0 is no limit."
-    )
+    answers_per_hour: int = setting(_whole_number(0, 100_000), 60, "Questions per account or address; 0 is no limit.")
     chroma_url: str | None = setting(_SERVER_URL, None, "The ChromaDB server; by default ChromaDB runs in the index daemon.")
     chroma_token: str | None = setting(_SECRET, None, "The token for the ChromaDB server.")
     chroma_database: str = setting(
-        _CHROMA_DATABASE, f"{DEFAULT_TENANT}/{DEFAULT_DATABASE}", "The tenant and the database on the ChromaDB server."
+        _CHROMA_DATABASE, f"{DEFAULT_TENANT}/{DEFAULT_DATABASE}", "Tenant and database on the server."
     )
     chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
     chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
     collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
     vector_search: str = setting(_VECTOR_SEARCH, "auto", "What compares vectors: exact search, ChromaDB, or what is faster.")
-    vectors: str = setting(
-        _VECTORS, "auto", "The format of vectors in memory: float32, int8, or what is faster; `disk` keeps none there."
-    )
+    vectors: str = setting(_VECTORS, "auto", "The format of vectors in memory, or `disk` to keep none there.")
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
@@ -317,7 +307,7 @@ class Settings:
     pages: tuple[str, ...] = setting(_PAGES, PAGES, "What is added to the wiki, apart from searching.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
     eval_queries: Path | None = setting(
-        _READABLE_FILE, None, "Judged queries, asked daily; a new index has to answer them as well."
+        _READABLE_FILE, None, "Judged queries, asked daily, and of a new index before it serves."
     )
 
     @property
@@ -356,10 +346,7 @@ SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_
 
 
 def with_index_settings(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """Return settings with the index settings replaced by `values`, as written by `index_settings`.
-
-    The model's key and options remain only if they are for the same server.
-    """
+    """Return settings with those of `index_settings` replaced; the model's key and options remain only for the same server."""
     given: dict[str, Any] = {name: values.get(name) for name in INDEX_SETTINGS}
     given["languages"] = tuple(given["languages"] or (ENGLISH,))
     if _server_of(given["model"], given["model_url"]) != _server_of(settings.model, settings.model_url):
@@ -384,11 +371,7 @@ def read_settings(
     repository: Path | None = None,
     data_dir: Path | None = None,
 ) -> Settings:
-    """Return the settings; `repository` and `data_dir` override the configured ones.
-
-    Errors: `ConfigError` for an unknown name with a setting's prefix, for a value that is not allowed, and if no repository is
-    configured.
-    """
+    """Return the settings; `repository` and `data_dir` override the configured ones. Errors: `ConfigError`."""
     given = _given(wiki_config, environment)
     given |= from_legacy_variables(given, _accepts).settings
     unknown = sorted(name for name in given.keys() - REMOVED if name.startswith(PREFIX) and name not in SETTING_NAMES)

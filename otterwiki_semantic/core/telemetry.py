@@ -15,14 +15,6 @@ from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchContext, SearchOptions
 
 
-def missing_package() -> str:
-    """Return what to do if prometheus-client is not installed."""
-    return (
-        f"prometheus-client is not installed: {pip_install('metrics')}, then stop the wiki and start it ten seconds later, "
-        "so that the index daemon, which keeps the metrics, ends as well"
-    )
-
-
 class Failure(StrEnum):
     """The kind of a failure. One incident may count twice: a sync that fails because of the catalog is also a failed sync."""
 
@@ -53,11 +45,8 @@ class IndexState:
     commits_behind: int | None
     """Commits of HEAD that are not indexed; None if git cannot tell."""
     cache_hits: int
-    """Queries whose vectors were cached."""
     cache_misses: int
-    """Queries that had to be embedded."""
     quality: QualityRecord | None = None
-    """The last evaluation with judged queries; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,6 @@ class SearchEvent:
     options: SearchOptions
     context: SearchContext
     seconds: float
-    """Duration for all queries of the search."""
 
     @property
     def counts(self) -> bool:
@@ -99,7 +87,10 @@ class Telemetry:
     def render(self, state: IndexState) -> str:
         """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are collected."""
         del state
-        raise MetricsError(missing_package())
+        raise MetricsError(
+            f"prometheus-client is not installed: {pip_install('metrics')}, then stop the wiki and start it ten seconds later, "
+            "so that the index daemon, which keeps the metrics, ends as well"
+        )
 
 
 NO_TELEMETRY = Telemetry()

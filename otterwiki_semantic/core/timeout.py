@@ -11,10 +11,7 @@ T = TypeVar("T")
 
 
 def call_with_timeout(seconds: float, call: Callable[[], T]) -> T:
-    """Return or raise the outcome of `call`. Errors: `TimeoutError` after `seconds`.
-
-    A call that takes longer continues in its own thread, which does not prevent the process from exiting.
-    """
+    """Return or raise the outcome of `call`, which continues in its thread after `seconds`. Errors: `TimeoutError`."""
     outcome: Future[T] = Future()
 
     def run() -> None:

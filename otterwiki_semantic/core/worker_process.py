@@ -41,8 +41,7 @@ class _EndedError(Exception):
 class WorkerProcess:
     """A process that is started by the first call and runs one call at a time. Safe for several threads.
 
-    The process always ends with its parent, even during a call, because its input closes; it also ends after `idle_seconds`
-    without a call. `niceness` is added to the parent's; `memory_bytes` limits the address space.
+    It ends with its parent, even during a call, because its input closes, and after `idle_seconds` without a call.
     """
 
     def __init__(self, idle_seconds: float | None = None, niceness: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -87,7 +86,6 @@ class WorkerProcess:
         raise LimitExceededError(f"took longer than {seconds * _CLOCK_FACTOR:.0f} s")
 
     def _send(self, message: object) -> Connection:
-        """Send a message to the process, or to a new one if none is running."""
         if self._is_closed:
             raise LimitExceededError("was stopped")
         with suppress(OSError):
@@ -161,27 +159,21 @@ def _end_with_caller() -> None:
 
 
 def restart_clock(seconds: float) -> None:
-    """Give the running call `seconds` of CPU time from now on, for its next stage.
-
-    Does nothing in a process without limits.
-    """
+    """Give the running call `seconds` of CPU time from now on, for its next stage; without limits, do nothing."""
     if signal.getitimer(signal.ITIMER_PROF)[0]:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
+@cache
 def forbid_network() -> None:
     """Block all further network access of this process. Does nothing in a process without limits."""
-    if signal.getitimer(signal.ITIMER_PROF)[0]:
-        _install_network_guard()
 
-
-@cache
-def _install_network_guard() -> None:
     def refuse(event: str, _arguments: object) -> None:
         if event in _NETWORK_EVENTS:
             raise PermissionError("this process may not reach the network")
 
-    sys.addaudithook(refuse)
+    if signal.getitimer(signal.ITIMER_PROF)[0]:
+        sys.addaudithook(refuse)
 
 
 def _answer(

@@ -170,7 +170,8 @@ class IndexClient:
 
     def fetch_json(self, method: Callable[Concatenate[Any, P], Any], *values: P.args, **named: P.kwargs) -> bytes:
         """Call a method of `IndexService` in the daemon, and return the JSON of its result."""
-        waits = sum(each.seconds_to_wait for each in (*values, *named.values()) if isinstance(each, SearchOptions))
+        given = (*values, *named.values())
+        waits = sum(each.wait_seconds for each in given if isinstance(each, SearchOptions) and each.wait)
         seconds = _SECONDS.get(method.__name__, _ANSWER_SECONDS) + waits
         condition = _CONDITION.get()
         known = None

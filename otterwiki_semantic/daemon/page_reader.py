@@ -69,7 +69,7 @@ class PageReader:
             view = self._worker.call(_SECONDS, view_page, path, commit, text, request, kind)
         except LimitExceededError as error:
             raise PageUnreadableError(f"the page {path} cannot be read: parsing it {error}") from error
-        last = self._repository.last_commit(commit, path, kind)
+        last = next(iter(self._repository.commits(commit, path, 1, kind)), None)
         links, failure = self._links(path)
         return structs.replace(
             view,

@@ -2,11 +2,11 @@
 
 from otterwiki_semantic.embedding.base import Embedder as Embedder
 from otterwiki_semantic.embedding.base import Matrix as Matrix
-from otterwiki_semantic.embedding.cached_embedder import CachedEmbedder as CachedEmbedder
 from otterwiki_semantic.embedding.factory import model_config as model_config
 from otterwiki_semantic.embedding.factory import open_embedder as open_embedder
 from otterwiki_semantic.embedding.local.bundled import BundledModel as BundledModel
 from otterwiki_semantic.embedding.local.bundled import is_common_word as is_common_word
+from otterwiki_semantic.embedding.query_embedder import CachedEmbedder as CachedEmbedder
 from otterwiki_semantic.embedding.query_embedder import QueryEmbedder as QueryEmbedder
 from otterwiki_semantic.embedding.query_embedder import mean_vector as mean_vector
 from otterwiki_semantic.embedding.vectors import WORDS_ONLY as WORDS_ONLY

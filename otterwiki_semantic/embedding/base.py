@@ -20,13 +20,11 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 class Embedder(Protocol):
     """A model that embeds texts as unit vectors; safe to call from several threads.
 
-    Creating one contacts no server. What a server reports about its model (dimension, context window) is cached in the data
-    directory, so that an index can be opened while the server is down. Methods that use the model raise `ModelUnreachableError`
-    if a later call may succeed, and `ModelError` if somebody has to fix something first.
+    Creating one contacts no server. Methods that use the model raise `ModelUnreachableError` if a later call may succeed, and
+    `ModelError` if somebody has to fix something first.
     """
 
     name: str
-    """The model's name as shown to people."""
     is_calibrated: bool
     """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
     asks_server: bool
@@ -35,47 +33,34 @@ class Embedder(Protocol):
     @property
     def device(self) -> str:
         """The device in use: `cpu`, `cuda` or another PyTorch device; empty for a server or an unopened model."""
-        ...
 
     @property
     def fingerprint(self) -> str:
-        """The identity of the model: under one fingerprint the same text always gets the same vector.
-
-        The fingerprint changes when the model turns out to be a different one; the index is then rebuilt.
-        """
-        ...
+        """The identity of the model: under one fingerprint the same text always gets the same vector."""
 
     @property
     def dimension(self) -> int:
         """The length of a vector; 0 while it is unknown."""
-        ...
 
     @property
     def window(self) -> int:
         """The context window: tokens of the longest text, including special ones."""
-        ...
 
     @property
     def overhead(self) -> int:
         """Tokens of the context window that every passage uses in addition to its text: special ones and the prompt."""
-        ...
 
     def prepare(self) -> None:
         """Check that the model is available, and find out what is unknown about it; may contact its server."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of passages for the index; runs at low priority."""
-        ...
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
         """Return the vectors of queries. `interactive=False` uses the longer timeouts of the index."""
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without special ones; contacts no server."""
-        ...
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each passage as input, with special ones and prompt; contacts no server."""
-        ...

@@ -37,11 +37,9 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
             raise ConfigError(f"an embedding function of a wiki has no {', '.join(sorted(unknown))}")
 
     def __call__(self, input: Documents) -> Embeddings:  # noqa: A002 - ChromaDB's name
-        """Return the vectors of passages."""
         return list(self._embedder.embed(list(input)))
 
     def embed_query(self, input: Documents) -> Embeddings:  # noqa: A002 - ChromaDB's name
-        """Return the vectors of queries."""
         return list(self._embedder.embed_queries(list(input), interactive=False))
 
     @cached_property
@@ -55,18 +53,14 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
 
     @staticmethod
     def name() -> str:
-        """Return the name under which ChromaDB registers this function."""
         return "otterwiki-semantic"
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WikiEmbeddingFunction:
-        """Return the function for a collection's configuration."""
         return WikiEmbeddingFunction(**config)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the configuration to store with the collection: `model_config`."""
         return dict(self._config)
 
     def default_space(self) -> Space:
-        """Return the distance function for the vectors."""
         return "cosine"

@@ -1,21 +1,19 @@
-"""What a model reports about itself, cached in the data directory.
-
-An index is opened with what was known about its model when it was built, so that it answers while the model's server is down.
-"""
+"""A model's options, and what it reports about itself, which is cached for when its server is down."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.files import make_private, write_atomically
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.options import model_options
 
 UNKNOWN_WINDOW = 512
 USUAL_OVERHEAD = 2
@@ -32,13 +30,10 @@ class ModelInfo(msgspec.Struct, frozen=True):
     window: Annotated[int, msgspec.Meta(ge=0)]
     """The context window in tokens; 0 if it is unknown."""
     digest: str
-    """Identifies the version of the model."""
     place: str = ""
-    """The place where the model was queried."""
     sample: tuple[float, ...] = ()
     """The vector of a fixed text, which identifies a model without a digest."""
     overhead: Annotated[int, msgspec.Meta(ge=0)] = USUAL_OVERHEAD
-    """See `Embedder.overhead`."""
 
 
 _UNKNOWN = ModelInfo(dimension=0, window=0, digest="")
@@ -54,7 +49,8 @@ class ModelWithInfo:
         return ""
 
     def __init__(self, settings: Settings) -> None:
-        self.name = _shown_name(settings)
+        provider, _, name = settings.model.partition(":")
+        self.name = f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
         self._settings = settings
         self._options = {name: value for name, value in model_options(settings).items() if name not in _NEUTRAL}
         self._path = settings.data_dir / "model.json"
@@ -73,7 +69,6 @@ class ModelWithInfo:
 
     @property
     def overhead(self) -> int:
-        """Overhead in tokens; a common number while the model is unknown."""
         return min(self._info.overhead, self.window // 2)
 
     @property
@@ -104,10 +99,25 @@ class ModelWithInfo:
             return _UNKNOWN
 
 
-def _shown_name(settings: Settings) -> str:
-    """Return a model's name for people; for a directory, only its last part."""
-    provider, _, name = settings.model.partition(":")
-    return f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
+def model_options(settings: Settings) -> dict[str, Any]:
+    """Return the options in SEMANTIC_MODEL_OPTIONS."""
+    options: dict[str, Any] = json.loads(settings.model_options)
+    return options
+
+
+def check_known(options: Mapping[str, Any], allowed: Collection[str], provider: str) -> None:
+    """Raise `ModelError` for options that the provider does not know."""
+    if unknown := sorted(set(options) - set(allowed)):
+        known = ", ".join(sorted(allowed)) or "none"
+        raise ModelError(f"SEMANTIC_MODEL_OPTIONS has {', '.join(unknown)}, which {provider} does not take; allowed: {known}")
+
+
+def check_not_reserved(options: Mapping[str, Any], reserved: Collection[str]) -> None:
+    """Raise `ModelError` for options that are set elsewhere."""
+    if found := sorted(set(options) & set(reserved)):
+        raise ModelError(
+            f"SEMANTIC_MODEL_OPTIONS may not have {', '.join(found)}: this is decided by other settings, or by this program"
+        )
 
 
 def _digest(value: Any) -> str:

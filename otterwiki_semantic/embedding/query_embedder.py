@@ -1,4 +1,4 @@
-"""Embeds queries in the background, and caches their vectors."""
+"""Caches of vectors: of queries, which are embedded in the background, and of the paragraphs of drafts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 CACHE_SIZE = 512
+_CACHED_PASSAGES = 1_024
 _THREADS, _THREADS_FOR_SERVER = 2, 16
 _TINY = 1e-9
 _TIMEOUT = 10.0
@@ -99,7 +100,6 @@ class QueryEmbedder:
         return self._hits, self._misses
 
     def close(self) -> None:
-        """Stop the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for vector in self._cached.values():
@@ -109,7 +109,7 @@ class QueryEmbedder:
         """Return the cached or pending vector of a query, or add one to the cache and to `new`."""
         key = query, fingerprint
         vector = self._cached.get(key)
-        if vector is None or _has_failed(vector):
+        if vector is None or vector.cancelled() or (vector.done() and vector.exception() is not None):
             self._misses += 1
             vector = self._cached[key] = new[query] = Future()
         else:
@@ -117,14 +117,11 @@ class QueryEmbedder:
         self._cached.move_to_end(key)
         return vector
 
-    def _embed(self, queries: Sequence[str]) -> Matrix:
-        with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(queries)):
-            return self._embedder.embed_queries(queries)
-
     def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
         """Embed queries together; if that fails, embed each separately, because a single query may be the cause."""
         try:
-            vectors = self._embed(list(batch))
+            with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(batch)):
+                vectors = self._embedder.embed_queries(list(batch))
         except Exception as error:  # noqa: BLE001 - passed to the caller that waits for the vector
             if len(batch) > 1:
                 for query, pending in batch.items():
@@ -137,11 +134,34 @@ class QueryEmbedder:
                 pending.set_result(vector)
 
 
-def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
-    """Wait for the vectors of a query and its variants, and return their mean, normalised to unit length.
+class CachedEmbedder:
+    """Embeds passages that are embedded repeatedly while somebody types, and caches the last 1,024 vectors."""
 
-    None if the model failed or took too long, or if there are no vectors.
-    """
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = embedder
+        self._cached: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+        """Vectors by text and model fingerprint; most recently used last."""
+        self._lock = Lock()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, as rows. Raises the errors of `Embedder`."""
+        fingerprint = self.model.fingerprint
+        with self._lock:
+            known = {text: self._cached[text, fingerprint] for text in texts if (text, fingerprint) in self._cached}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known |= zip(new, self.model.embed(new), strict=True)
+        with self._lock:
+            for text, vector in known.items():
+                self._cached[text, fingerprint] = vector
+                self._cached.move_to_end((text, fingerprint))
+            while len(self._cached) > _CACHED_PASSAGES:
+                self._cached.popitem(last=False)
+        return np.array([known[text] for text in texts], dtype=np.float32)
+
+
+def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
+    """Wait for the vectors of a query and its variants; return their mean as a unit vector, or None if one failed."""
     if not pending_vectors or any(map(_error, pending_vectors)):
         return None
     return _mean([pending.result() for pending in pending_vectors])
@@ -160,7 +180,3 @@ def _error(pending_vector: Future[Matrix]) -> BaseException | None:
         return pending_vector.exception(_TIMEOUT)
     except (TimeoutError, CancelledError):
         return ModelUnreachableError(f"it gave no vector of a query within {_TIMEOUT:.0f} s")
-
-
-def _has_failed(vector: Future[Matrix]) -> bool:
-    return vector.cancelled() or (vector.done() and vector.exception() is not None)

@@ -26,10 +26,7 @@ RECIPE = 1
 
 
 def embed_long_texts(texts: Sequence[str], fits: Callable[[str], bool], embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
-    """Return the unit vectors of texts (len(texts) x dimension).
-
-    A text that does not fit is split, and gets the mean vector of its parts, so that nothing is silently cut off.
-    """
+    """Return the unit vectors of texts; a text that does not fit gets the mean vector of its parts."""
     split = [_split_to_fit(text, fits) for text in texts]
     ends = np.cumsum([0, *map(len, split)])
     vectors = embed([part for parts in split for part in parts])

@@ -75,7 +75,7 @@ def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
 
 def with_excerpts(answer: Answer, options: SearchOptions) -> Answer:
     """Return an answer with excerpts if requested, and without `best_sentence` unless requested."""
-    if not options.wants_excerpts:
+    if options.highlight is None and options.crop is None:
         return answer
     hits = (_with_excerpt(hit, options) for hit in answer.results)
     return structs.replace(answer, results=tuple(hits))

@@ -39,14 +39,14 @@ def claim_data_directory(data_dir: Path, repository: Repository) -> None:
     try:
         repository.head()  # raises an error if git cannot read the repository, which would look like one without commits
         known = [commit for commit in (root, *_indexed_commits(data_dir)) if commit]
-        if known and not any(map(repository.has_commit, known)):
+        if known and not any(map(repository.resolve_commit, known)):
             log.warning("the index in %s is of another repository (%s), and is removed", data_dir, noted.get("path", "unknown"))
             for directory in ("generations", ATTACHMENT_TEXTS):
                 shutil.rmtree(data_dir / directory, ignore_errors=True)
             for name in _WITH_TEXT:
                 (data_dir / name).unlink(missing_ok=True)
             root = None
-        if root is None or not repository.has_commit(root):
+        if root is None or not repository.resolve_commit(root):
             root = repository.root_commit()
     except RepositoryError:
         if noted and noted.get("path") != path:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from otterwiki_semantic.content.analysis import fold
-from otterwiki_semantic.core.filter_expression import AllOf, AnyOf, Expression, Not, PageType, Scope, parse_filter
-from otterwiki_semantic.core.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.core.records import Filters
+from otterwiki_semantic.core.records.filter_expression import PAGE, AllOf, AnyOf, Expression, Not, Scope, parse_filter
+from otterwiki_semantic.core.records.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -86,7 +86,7 @@ def _condition(field: str, value: str | int) -> Condition:
     """Return the condition for a field's value."""
     if not isinstance(value, str):
         return f"pages.updated {_COMPARISONS[field]} ?", (value,)
-    if value in {PageType.PAGE, Scope.PAGES} and field in {"type", "in"}:
+    if value in {PAGE, Scope.PAGES} and field in {"type", "in"}:
         return "pages.path NOT IN (SELECT path FROM files)", ()
     if field == "in":
         return "pages.path IN (SELECT path FROM files)", ()

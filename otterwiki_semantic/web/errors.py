@@ -212,7 +212,7 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True):
-    """The same as RFC 9457 has it, for clients that accept `application/problem+json`."""
+    """An error in the form of RFC 9457, for clients that accept `application/problem+json`."""
 
     type: str
     """`urn:otterwiki-semantic:error:` and the code."""

@@ -1,3 +1,5 @@
+"""The generated wikis of the benchmarks have the sizes and frequencies that their figures assume."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The daemon as a process: who starts it, shares it, ends it, and what survives a kill."""
+
 from __future__ import annotations
 
 import json

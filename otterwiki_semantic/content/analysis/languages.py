@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 
 from otterwiki_semantic.content.analysis.tokenizer import fold, words
 from otterwiki_semantic.core.languages import ENGLISH
@@ -18,7 +18,6 @@ _ENGLISH = (
     "why will with would you your",
 )
 _OTHER_NAMES = {"no": "nb"}
-"""Languages that the lists of function words list under another code."""
 
 
 @cache
@@ -37,13 +36,10 @@ def detect_language(texts: Iterable[str], languages: Sequence[str]) -> str:
     """Return the language with the most function words in the texts; the first of `languages` if none is ahead of it."""
     if len(languages) == 1:
         return languages[0]
-    counts = Counter(part for word in islice(_all_words(texts), _SAMPLE) for part in word)
+    found = (word.exact for text in texts for word in words(text))
+    counts = Counter(chain.from_iterable(islice(found, _SAMPLE)))
     known = {language: function_words(language) for language in languages}
     return max(languages, key=lambda language: sum(counts[word] for word in known[language]))
-
-
-def _all_words(texts: Iterable[str]) -> Iterable[tuple[str, ...]]:
-    return (word.exact for text in texts for word in words(text))
 
 
 def language_code(name: str | None, languages: Sequence[str]) -> str | None:

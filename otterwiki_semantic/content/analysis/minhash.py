@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 _SHINGLE = 3
-"""Words per shingle."""
 _NEAR_DUPLICATE = 0.9
 _MIN_WORDS = 30
 """Number of words from which a chunk is compared without its headings."""
@@ -28,10 +27,7 @@ Signatures = npt.NDArray[np.uint32]
 
 
 def minhash_signature(text: str) -> bytes:
-    """Return the MinHash signature of stored words: their smallest shingle in each of 8 permutations (Broder, 1997).
-
-    The share of equal numbers in two signatures estimates the share of shingles that both texts contain.
-    """
+    """Return the MinHash signature of stored words: their smallest shingle in each of 8 permutations (Broder, 1997)."""
     hashes = np.array([crc32(word.encode()) for word in text.split()] or [0], dtype=np.uint64)
     if len(hashes) < _SHINGLE:
         hashes = np.pad(hashes, (0, _SHINGLE - len(hashes)))

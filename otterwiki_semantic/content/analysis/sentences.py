@@ -25,10 +25,7 @@ _LONGEST = 16
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:
-    """Whether a sentence ends with the mark before `end`; `following` is the first character after the spaces behind it.
-
-    It does not end after an abbreviation, an initial or the number of an item, or before a lower-case letter.
-    """
+    """Whether a sentence ends with the mark before `end`; `following` is the first character after the spaces behind it."""
     if following.islower():
         return False
     if text[end - 1 : end] != ".":

@@ -53,7 +53,6 @@ _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "
 
 
 _Analysis = tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...]]
-"""The parts, the parts before stemming, the whole, and the bare stems of a `Word`."""
 
 
 class Word(NamedTuple):
@@ -65,9 +64,7 @@ class Word(NamedTuple):
     parts: tuple[str, ...]
     """The parts as stored: one for each word of an identifier."""
     exact: tuple[str, ...]
-    """The parts before stemming."""
     whole: str
-    """All parts, joined."""
     bare: tuple[str, ...] = ()
     """Stems of the parts and the whole as typed without accents, where they differ."""
     is_unigram: bool = False
@@ -76,16 +73,13 @@ class Word(NamedTuple):
 
 def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
     """Yield the words of a text in order."""
-    for match in _spelled_words(text):
+    for match in _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text):
         spelled, start = match[0], match.start()
         yield from _word(spelled, start, language) if spelled.isascii() else _words_of_scripts(spelled, start, language)
 
 
 def indexed_text(text: str, language: str = ENGLISH) -> str:
-    """Return a text as the keyword index stores it: the parts of its words in order, then words with several parts as a whole.
-
-    Stems of words typed without accents follow at the end, where they differ.
-    """
+    """Return a text as the keyword index stores it: its words' parts in order, words with several parts whole, bare stems."""
     parts: list[str] = []
     wholes: list[str] = []
     bare: list[str] = []
@@ -153,7 +147,7 @@ def name_parts(name: str) -> Iterator[NamePart]:
 
 
 def _name_part(spelled: str, start: int) -> NamePart:
-    key = spelled.lower() if spelled.isascii() else fold(spelled)
+    key = fold(spelled)
     inner = [match.start() for match in _CAMEL_CASE.finditer(spelled)][1:] if len(_split_camel_case(spelled)) > 1 else ()
     beginnings = (key, *(spelled[place:].lower() for place in inner))
     return NamePart(start, start + len(spelled), tuple(start + place for place in inner), (key,), beginnings)
@@ -190,8 +184,7 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 class WordMatcher:
     """Finds words in texts that satisfy a predicate on their parts and their whole, in any of some languages.
 
-    The predicate is called once for each spelling and language. With `initials`, only words match that have a part beginning
-    with one of these, folded: English stemming does not change the first letter.
+    With `initials`, only words match that have a part beginning with one of these, folded.
     """
 
     def __init__(
@@ -247,12 +240,7 @@ def _spellings(text: str) -> tuple[tuple[str, ...], array[int]]:
     return spellings, starts
 
 
-def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[str]]:
-    return _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text)
-
-
 def _spelled(text: str) -> list[str]:
-    """Return the words of a text as spelled."""
     found: list[str] = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
     return found
 
@@ -286,7 +274,6 @@ def _bigrams(run: str, start: int) -> Iterator[Word]:
 
 @cache
 def _analyses(language: str) -> WordCache[_Analysis]:
-    """Return the cached analyses of the words of a language."""
     return WordCache(lambda word: _analyse(word, language))
 
 

@@ -8,15 +8,7 @@ import re
 import subprocess
 import zipfile
 
-from otterwiki_semantic.content.attachments.markup import (
-    csv_to_markdown,
-    decode_text,
-    fenced,
-    html_to_markdown,
-    mail_to_markdown,
-    notebook_to_markdown,
-    page_marker,
-)
+from otterwiki_semantic.content.attachments import markup
 from otterwiki_semantic.content.attachments.pdf import pdf_to_markdown
 from otterwiki_semantic.core.errors import AttachmentError
 from otterwiki_semantic.core.records import FileKind
@@ -65,18 +57,18 @@ def _converted(extension: str, kind: FileKind, content: bytes, ocr: str | None) 
         case FileKind.WORD | FileKind.SLIDES | FileKind.SHEET | FileKind.BOOK:
             return _office_to_markdown(extension, content), None
         case FileKind.HTML:
-            return html_to_markdown(decode_text(content)), None
+            return markup.html_to_markdown(markup.decode_text(content)), None
         case FileKind.MAIL:
-            return mail_to_markdown(content), None
+            return markup.mail_to_markdown(content), None
         case FileKind.NOTEBOOK:
-            return notebook_to_markdown(content), None
+            return markup.notebook_to_markdown(content), None
         case FileKind.IMAGE:
             return _image_to_markdown(content, ocr or "eng"), None
         case FileKind.CODE:
-            return fenced(decode_text(content), extension), None
+            return markup.fenced(markup.decode_text(content), extension), None
     delimiter = _DELIMITERS.get(extension)
-    text = decode_text(content)
-    return (csv_to_markdown(text, delimiter) if delimiter else text), None
+    text = markup.decode_text(content)
+    return (markup.csv_to_markdown(text, delimiter) if delimiter else text), None
 
 
 def _office_to_markdown(extension: str, content: bytes) -> str:
@@ -95,7 +87,7 @@ def _office_to_markdown(extension: str, content: bytes) -> str:
         found = kreuzberg.extract_bytes_sync(content, _MIME_TYPES[extension], config)
     except kreuzberg.KreuzbergError as error:
         raise AttachmentError(f"is damaged: {str(error).splitlines()[0]:.200}") from None
-    return _SLIDE_MARKER.sub(lambda match: page_marker(int(match[1])), found.content)
+    return _SLIDE_MARKER.sub(lambda match: markup.page_marker(int(match[1])), found.content)
 
 
 def _check_archive(content: bytes) -> None:

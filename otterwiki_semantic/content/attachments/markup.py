@@ -14,7 +14,6 @@ from html.parser import HTMLParser
 from otterwiki_semantic.core.errors import AttachmentError
 
 PAGE_MARKER = re.compile(r"^<!-- page (\d{1,6}) -->$", re.MULTILINE)
-"""The line before each page of a file with pages."""
 _SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|^(?:[#>+=-]|\d{1,9}(?=[.)](?:\s|$)))", re.MULTILINE)
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAMPLE = 8_192
@@ -82,14 +81,10 @@ def mail_to_markdown(content: bytes) -> str:
     body = message.get_body(("plain", "html"))
     if body is not None:
         text = str(body.get_content())
-        parts.append(html_to_markdown(text) if body.get_content_subtype() == "html" else _without_quotes(text))
+        own_lines = (line for line in text.splitlines() if not line.startswith(">"))  # no quotes from an earlier e-mail
+        parts.append(html_to_markdown(text) if body.get_content_subtype() == "html" else escape("\n".join(own_lines)))
     names = [name for part in message.iter_attachments() if (name := part.get_filename())]
     return "\n\n".join([*parts, *(f"- {escape(name)}" for name in names)])
-
-
-def _without_quotes(text: str) -> str:
-    """Return the lines of a text, with each paragraph escaped and without quotes from an earlier e-mail."""
-    return escape("\n".join(line for line in text.splitlines() if not line.startswith(">")))
 
 
 def notebook_to_markdown(content: bytes) -> str:
@@ -117,8 +112,6 @@ def html_to_markdown(text: str) -> str:
 
 
 class _HtmlConverter(HTMLParser):
-    """Collects the blocks of an HTML page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[str] = []
@@ -162,7 +155,6 @@ class _HtmlConverter(HTMLParser):
             self._text.append(data)
 
     def end_block(self) -> None:
-        """Add the text so far as a block."""
         text = "".join(self._text)
         self._text.clear()
         if text.strip():

@@ -8,17 +8,14 @@ from itertools import groupby
 
 from otterwiki_semantic.content.attachments.markup import PAGE_MARKER
 from otterwiki_semantic.content.markdown.parser import parse_within_limits
-from otterwiki_semantic.core.records import Block, Document, Section, page_anchor
+from otterwiki_semantic.core.records import Document, Section, page_anchor
 
 _CONTINUED = 7
 """The level of a part at a page start without a heading: below every heading, so that no group begins with it."""
 
 
 def parse_attachment(text: str) -> Document:
-    """Parse the Markdown of a file. If the file has pages, the anchor of each section names its page.
-
-    Errors: `LimitExceededError`.
-    """
+    """Parse the Markdown of a file; anchors of sections name the file's pages, if it has any. Errors: `LimitExceededError`."""
     document = parse_within_limits(text)
     starts = page_starts(text)
     sections = document.sections
@@ -42,10 +39,7 @@ def _divided(section: Section, starts: list[int]) -> list[Section]:
     def page_of(line: int) -> int:
         return max(1, bisect_right(starts, line))
 
-    def page_of_block(block: Block) -> int:
-        return page_of(block.lines[0].number) if block.lines else 1
-
-    parts = [(page, tuple(blocks)) for page, blocks in groupby(section.blocks, page_of_block)]
+    parts = [(page, tuple(blocks)) for page, blocks in groupby(section.blocks, lambda block: page_of(block.lines[0].number))]
     own = page_of(section.start_line if section.level or not parts else parts[0][1][0].lines[0].number)
     if not parts or (section.level and parts[0][0] != own):
         parts.insert(0, (own, ()))

@@ -27,16 +27,12 @@ _PITCH, _HEADING_PITCH, _COLUMN_GAP = 1.65, 1.3, 0.8
 
 @dataclass(frozen=True, slots=True)
 class _PdfLine:
-    """A line of a page."""
-
     text: str
     size: float
-    """Size of the first character, in points."""
     bottom: float
     cells: tuple[str, ...]
     """The parts of the line, if wide spaces divide it."""
     is_divided: bool
-    """Whether the last word continues on the next line."""
 
 
 def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
@@ -53,7 +49,8 @@ def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
     if not any(pages):
         raise AttachmentError("has no text; it may be scanned")
     levels = _heading_levels([line for page in pages for line in page])
-    parts = [f"{page_marker(number)}\n\n{_markdown(lines, levels)}" for number, lines in enumerate(pages, 1)]
+    texts = ("\n\n".join(_blocks(lines, levels)) for lines in pages)
+    parts = [f"{page_marker(number)}\n\n{text}" for number, text in enumerate(texts, 1)]
     return "\n\n".join(parts), f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
 
 
@@ -97,17 +94,12 @@ def _cells(page: pypdfium2.PdfTextPage, boxes: Sequence[tuple[float, float, floa
 
 
 def _heading_levels(lines: Sequence[_PdfLine]) -> dict[float, int]:
-    """Return the heading level of each font size used for headings."""
     sizes = Counter[float]()
     for line in lines:
         sizes[line.size] += len(line.text)
     body = max(sizes, key=sizes.__getitem__)
     larger = sorted((size for size in sizes if size >= body * _HEADING_SIZE), reverse=True)
     return {size: min(level, _MAX_HEADINGS) for level, size in enumerate(larger, 1)}
-
-
-def _markdown(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> str:
-    return "\n\n".join(_blocks(lines, levels))
 
 
 def _blocks(lines: Sequence[_PdfLine], levels: Mapping[float, int]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from otterwiki_semantic.core.records import FileKind
 _VERSION = 1
 """Increased when the same file is converted to another text."""
 DIRECTORY = "attachments"
-"""In the data directory."""
 
 
 class AttachmentText(NamedTuple):

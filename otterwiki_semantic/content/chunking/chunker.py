@@ -1,10 +1,8 @@
 """Divide a page into chunks: the passages that are embedded, searched and shown.
 
-Sections are grouped by their headings (`grouping`). A group's blocks are split into sentences, items and lines; text that is
-still too long is split between words, and as a last resort between characters (`splitter`). The segments are packed into chunks
-of the target size, with blocks left whole where possible (`packer`). Chunks of the same section overlap; chunks of different
-sections do not. A chunk's text begins with the heading path of its main section, and never exceeds the model's window. A
-profile provides the sizes and the heading levels that are boundaries.
+Sections are grouped by their headings (`grouping`), their blocks split into sentences, items and lines (`splitter`), and these
+packed into chunks of the target size (`packer`). Chunks of the same section overlap. A chunk's text begins with the heading
+path of its main section, and never exceeds the model's window. A profile provides the sizes and levels of boundaries.
 """
 
 from __future__ import annotations
@@ -17,15 +15,7 @@ from itertools import chain
 from otterwiki_semantic.content.chunking.grouping import Group, split_sections
 from otterwiki_semantic.content.chunking.packer import Packer
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.chunking.splitter import (
-    Segment,
-    fit,
-    heading_segment,
-    join,
-    measure,
-    split_block,
-    split_in_half,
-)
+from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, join, measure, split_block, split_in_half
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import BlockKind, Chunk, ChunkSection, Document, Section, Unit, UnitKind
 
@@ -39,11 +29,7 @@ def shorten_heading(heading: str) -> str:
 
 
 def chunk_document(document: Document, title: str, counter: TokenCounter, profile: Profile) -> tuple[Chunk, ...]:
-    """Divide a page into chunks, in order; the same input gives the same chunks.
-
-    Every word of the page is in at least one chunk, no chunk is empty, and no chunk's text has more than `profile.window`
-    tokens.
-    """
+    """Divide a page into chunks, in order. Every word is in a chunk, and no chunk has more than `profile.window` tokens."""
     return tuple(_Chunker(document.sections, title, counter, profile).chunks())
 
 
@@ -57,8 +43,6 @@ class _Prefix:
 
 
 class _Chunker:
-    """Divides one page."""
-
     def __init__(self, sections: Sequence[Section], title: str, counter: TokenCounter, profile: Profile) -> None:
         self._sections = sections
         self._title = " ".join(title.split())
@@ -78,7 +62,6 @@ class _Chunker:
             yield from self._chunks_of(group, whole)
 
     def _fits(self, group: Group, max_size: int) -> bool:
-        """Whether these sections fit in a single chunk."""
         if group.size > max_size:
             return False
         max_tokens = self._max_tokens(group)
@@ -94,7 +77,6 @@ class _Chunker:
             yield from self._finish(segments)
 
     def _max_tokens(self, group: Group) -> int:
-        """Return the tokens left for a chunk's own text by the longest prefix of these sections."""
         return self._profile.window - max((self._prefixes[section].tokens for section in group.sections), default=0)
 
     def _fitting_prefix(self, section: Section) -> _Prefix:
@@ -104,7 +86,7 @@ class _Chunker:
             del headings[0]
         path = [part for part in (self._title, *headings) if part]
         prefix = self._prefix(path)
-        while path and prefix.tokens > self._profile.prefix_window:
+        while path and prefix.tokens > self._profile.window // 4:
             path = _shorter_path(path)
             prefix = self._prefix(path)
         return prefix
@@ -117,12 +99,11 @@ class _Chunker:
         return self._counter.count_tokens([text])[0]
 
     def _blocks(self, group: Group, max_tokens: int) -> Iterator[list[Segment]]:
-        """Yield the segments of each block, each at most of the target size; the first one contains the block's heading.
-
-        A sentence that ends with a colon belongs to the block of the list, table or code that it announces.
-        """
+        """Yield the segments of each block with its heading; a sentence that ends with a colon belongs to what it announces."""
         for section in group.sections:
-            block = self._measured([heading_segment(section)], max_tokens) if section.heading else []
+            line = section.start_line
+            heading = Segment(section.heading, PARAGRAPH, line, line, section, UnitKind.HEADING)
+            block = self._measured([heading], max_tokens) if section.heading else []
             if len(group.sections) == len(block) == 1 and section.blocks and section.heading in self._prefixes[section].path:
                 block = [replace(segment, size=0, tokens=0) for segment in block]  # the prefix shows it
             for following in section.blocks:
@@ -142,7 +123,6 @@ class _Chunker:
                 yield block
 
     def _measured(self, segments: Sequence[Segment], max_tokens: int) -> list[Segment]:
-        """Measure segments, and split segments that do not fit in a chunk."""
         found = measure(segments, self._counter, self._profile.unit)
         while any(self._is_oversized(segment, max_tokens) for segment in found):
             parts = (
@@ -204,14 +184,11 @@ def _shorter_path(path: Sequence[str]) -> list[str]:
     """Return a heading path without its second part; with at most two parts, cut the longest in half."""
     if len(path) > 2:
         return [path[0], *path[2:]]
-    longest = max(range(len(path)), key=lambda index: len(path[index]))
-    return [part for part in (*path[:longest], _first_half(path[longest]), *path[longest + 1 :]) if part]
-
-
-def _first_half(text: str) -> str:
-    """Return the first half of a text's words; for a single word, half of its characters."""
-    words = text.split()
-    return " ".join(words[: len(words) // 2]) if len(words) > 1 else text[: len(text) // 2]
+    longest = max(path, key=len)
+    words = longest.split()
+    half = " ".join(words[: len(words) // 2]) if len(words) > 1 else longest[: len(longest) // 2]
+    place = path.index(longest)
+    return [part for part in (*path[:place], half, *path[place + 1 :]) if part]
 
 
 def _without_shown_headings(segments: Sequence[Segment], section: Section, path: Sequence[str]) -> Sequence[Segment]:

@@ -29,7 +29,6 @@ class Group:
 
     sections: list[Section]
     size: int
-    """Size of the text below the headings, in the profile's unit."""
 
     @classmethod
     def of(cls, sections: Sequence[Section], unit: SizeUnit) -> Group:
@@ -38,7 +37,6 @@ class Group:
 
     @property
     def level(self) -> int:
-        """The level of the first heading."""
         return self.sections[0].level
 
 
@@ -62,10 +60,7 @@ def divide(sections: Iterable[Section], level: int, unit: SizeUnit) -> list[Grou
 
 
 def merge_stubs(groups: Iterable[Group], profile: Profile) -> list[Group]:
-    """Merge groups below the minimum size with the next one, unless its level is higher or its sections must stay separate.
-
-    Headings without text are always merged.
-    """
+    """Merge groups below the minimum size with the next one, unless its level is higher or its sections must stay separate."""
 
     def belongs(before: Group, group: Group) -> bool:
         least = 1 if group.level <= profile.alone_level else max(profile.min_size, 1)

@@ -18,12 +18,9 @@ _REPEATED = {UnitKind.ROW: UnitKind.HEADER, UnitKind.ITEM: UnitKind.SENTENCE}
 
 
 class _ChunkBuilder:
-    """The segments of a chunk."""
-
     def __init__(self, overlap: Sequence[Segment] = ()) -> None:
         self.segments = [*overlap]
         self.new: list[Segment] = []
-        """The segments that are not overlap."""
         self.new_size = 0
         self.size = total_size(overlap)
         self.tokens = total_tokens(overlap)
@@ -107,7 +104,6 @@ class Packer:
         return taken
 
     def _is_one_text(self, before: Segment, following: Segment) -> bool:
-        """Whether two segments belong to one section, or to a page divided by size alone."""
         if not self._profile.boundaries:
             return True
         return before.section is following.section and not before.is_heading and not following.is_heading

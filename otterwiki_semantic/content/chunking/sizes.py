@@ -17,7 +17,6 @@ class TokenCounter(Protocol):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without the special tokens that a model adds at both ends."""
-        ...
 
 
 class ByteCounter:

@@ -28,7 +28,6 @@ class Segment:
 
     text: str
     separator: str
-    """The text that joins it to the previous segment."""
     first_line: int
     last_line: int
     section: Section
@@ -41,13 +40,7 @@ class Segment:
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is a section's heading."""
         return self.kind is UnitKind.HEADING
-
-
-def heading_segment(section: Section) -> Segment:
-    """Return a section's heading as a segment."""
-    return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, UnitKind.HEADING)
 
 
 def split_block(block: Block, section: Section) -> list[Segment]:
@@ -67,7 +60,6 @@ def split_block(block: Block, section: Section) -> list[Segment]:
 
 
 def _items(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """Yield the lines of each item; nested items separately."""
     starts = [place for place, line in enumerate(lines) if place and line.begins_item]
     for start, end in pairwise((0, *starts, len(lines))):
         yield lines[start:end]
@@ -120,13 +112,8 @@ def split_in_half(segment: Segment) -> tuple[Segment, Segment]:
 def measure(segments: Sequence[Segment], counter: TokenCounter, unit: SizeUnit) -> list[Segment]:
     """Return the segments with their sizes and tokens."""
     counts = counter.count_tokens([segment.text for segment in segments])
-    return [
-        replace(segment, size=_size(segment, unit), tokens=tokens) for segment, tokens in zip(segments, counts, strict=True)
-    ]
-
-
-def _size(segment: Segment, unit: SizeUnit) -> int:
-    return max(text_size(segment.separator + segment.text, unit), len(segment.text) // _MAX_WORD)
+    sizes = (max(text_size(each.separator + each.text, unit), len(each.text) // _MAX_WORD) for each in segments)
+    return [replace(each, size=size, tokens=tokens) for each, size, tokens in zip(segments, sizes, counts, strict=True)]
 
 
 def join(segments: Iterable[Segment]) -> tuple[str, list[tuple[int, int]]]:

@@ -25,18 +25,20 @@ class WordTokenCounter:
     """A `TokenCounter` that can be pickled. A process reads the file on first use, and caches the counts of words."""
 
     tokenizer: Path
-    """The tokenizer's file, in the format of Hugging Face's tokenizers."""
     bytes_per_token: int | None = None
     """Count at least one token per this many UTF-8 bytes, for models with a tokenizer elsewhere."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         counts = _words(self.tokenizer).counts
         found = [sum(map(counts.__getitem__, text.replace("\n", " ").split(" "))) for text in texts]
-        return found if self.bytes_per_token is None else list(map(self._at_least, texts, found))
+        if self.bytes_per_token is None:
+            return found
+        sizes = [len(text.encode("utf-8", errors="replace")) for text in texts]
+        return [max(tokens, -(-size // self.bytes_per_token)) for tokens, size in zip(found, sizes, strict=True)]
 
-    def _at_least(self, text: str, tokens: int) -> int:
-        assert self.bytes_per_token is not None
-        return max(tokens, -(-len(text.encode("utf-8", errors="replace")) // self.bytes_per_token))
+    def has_token(self, word: str) -> bool:
+        """Whether a word in lower case is a token by itself."""
+        return _words(self.tokenizer).tokenizer.token_to_id(word) is not None
 
 
 def word_counter_of(tokenizer: Path) -> WordTokenCounter | None:
@@ -52,10 +54,8 @@ def word_counter_of(tokenizer: Path) -> WordTokenCounter | None:
 
 
 class _Words:
-    """Counts the tokens of single words."""
-
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._is_uncased = bool(tokenizer.normalizer and getattr(tokenizer.normalizer, "lowercase", False))
         self.counts = WordCache(self._count)
 
@@ -64,9 +64,9 @@ class _Words:
             runs = _ALPHANUMERIC.findall(word)
             if runs != [word]:
                 return sum(map(self.counts.__getitem__, runs)) + len(word) - sum(map(len, runs))  # each sign is a token
-            if self._tokenizer.token_to_id(word.lower() if self._is_uncased else word) is not None:
+            if self.tokenizer.token_to_id(word.lower() if self._is_uncased else word) is not None:
                 return 1
-        return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
+        return len(self.tokenizer.encode(word, add_special_tokens=False).ids)
 
 
 @cache

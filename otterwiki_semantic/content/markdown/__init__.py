@@ -3,7 +3,6 @@
 from otterwiki_semantic.content.markdown.parser import parse_markdown as parse_markdown
 from otterwiki_semantic.content.markdown.parser import parse_plain_text as parse_plain_text
 from otterwiki_semantic.content.markdown.parser import parse_seconds as parse_seconds
-from otterwiki_semantic.content.markdown.parser import parse_within_limits as parse_within_limits
 from otterwiki_semantic.content.markdown.parser import read_front_matter as read_front_matter
 from otterwiki_semantic.content.markdown.passage import PassageMarkdown as PassageMarkdown
 from otterwiki_semantic.content.markdown.passage import is_table_rule as is_table_rule

@@ -24,10 +24,7 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Return the front matter of a page and its number of lines, fences included; ``({}, 0)`` if there is none.
-
-    `lines` have no line ends. Anything but a YAML mapping between the fences is text, not front matter.
-    """
+    """Return the front matter in a page's lines and its number of lines, fences included; ``({}, 0)`` if there is none."""
     end = front_matter_end(lines)
     source = "\n".join(lines[1 : end - 1]) if end else ""
     if not source or len(source) > _MAX_CHARACTERS:
@@ -77,7 +74,6 @@ def _without_surrogates(value: str) -> str:
 
 
 def _one_line(value: object) -> str:
-    """Return a value as one line of text; empty if it is not a single value."""
     if not isinstance(value, str | int | float | date):
         return ""
     try:

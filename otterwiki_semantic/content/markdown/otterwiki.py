@@ -1,8 +1,4 @@
-"""mistune plugins for the parts of An Otter Wiki's Markdown that affect headings and words.
-
-Each plugin adds one construct to the parser: its content, whether headings inside it count, and its markup characters. Nothing
-is rendered.
-"""
+"""mistune plugins that parse, but do not render, what affects headings and words in An Otter Wiki's Markdown."""
 
 from __future__ import annotations
 
@@ -104,13 +100,18 @@ def wiki_links(md: Markdown) -> None:
     """``[[Page]]`` and ``[[Title|Page]]``."""
 
     def parse(_inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
-        shown, _, target = m.group(0)[2:-2].partition("|")
-        target = (target or shown).strip()
-        url = target if target.startswith(("/", "#")) else f"/{target}"
-        state.append_token({"type": "wiki_link", "raw": shown, "attrs": {"url": url}})
+        inner = m.group(0)[2:-2]
+        state.append_token({"type": "wiki_link", "raw": inner.partition("|")[0], "attrs": {"url": wiki_link_target(inner)}})
         return m.end()
 
     md.inline.register("wiki_link", _WIKI_LINK, parse, before="link")
+
+
+def wiki_link_target(inner: str) -> str:
+    """Return the URL that the text in the brackets of a wikilink names."""
+    shown, _, target = inner.partition("|")
+    target = (target or shown).strip()
+    return target if target.startswith(("/", "#")) else f"/{target}"
 
 
 def marked_text(md: Markdown) -> None:

@@ -1,7 +1,4 @@
-"""Parse a page's Markdown into sections, with their text as a reader sees it and its line numbers.
-
-Uses mistune with the wiki's own additions (`otterwiki`), so that the headings here are the headings in the wiki.
-"""
+"""Parse a page's Markdown into sections with mistune and `otterwiki`, so that headings are those that the wiki shows."""
 
 from __future__ import annotations
 
@@ -43,8 +40,6 @@ _LOOKAHEAD = 64
 
 
 class _State(mistune.BlockState):
-    """Also records the offset of each paragraph in the source."""
-
     def add_paragraph(self, text: str) -> None:
         known = len(self.tokens)
         super().add_paragraph(text)
@@ -148,8 +143,6 @@ def parse_plain_text(text: str) -> Document:
 
 
 class _Heading(NamedTuple):
-    """A heading; by default the start of a page, before the first heading."""
-
     level: int = 0
     text: str = ""
     anchor: str = ""
@@ -157,8 +150,6 @@ class _Heading(NamedTuple):
 
 
 class _DocumentBuilder:
-    """Builds sections from mistune's tokens."""
-
     def __init__(self, source: str, lines: list[str]) -> None:
         self._source = source if source.endswith("\n") else source + "\n"
         self._lines = lines
@@ -292,14 +283,12 @@ def _is_container(token: _Token) -> bool:
 
 
 def _section(path: list[_Heading], end: int, blocks: list[Block]) -> Section:
-    """Return the section of the last heading of `path`."""
     level, text, anchor, start = path[-1]
     headings = tuple(heading.text for heading in path if heading.level)
     return Section(level, text, anchor, headings, start, max(start, end), tuple(blocks))
 
 
 def _block(kind: BlockKind, lines: Iterator[Line]) -> Iterator[Block]:
-    """Yield a block of the lines with text, if there are any."""
     kept = tuple(line for line in lines if line.text.strip())
     if kept:
         yield Block(kind, kept)

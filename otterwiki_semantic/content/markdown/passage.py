@@ -20,7 +20,6 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+(?:\|\s*+)?$")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
-"""The most lines of a block that is included whole."""
 
 
 class _Kind(Enum):
@@ -32,7 +31,7 @@ class _Kind(Enum):
 
 
 _LEAST_LINES = {_Kind.LIST: 1, _Kind.TABLE: 3, _Kind.CODE: 2}
-"""A cut block with fewer lines is useless."""
+"""The kinds of blocks that a sentence may announce. When cut, one with fewer lines is useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,6 @@ class _Block:
     first: int
     last: int
 
-    @property
-    def is_announced(self) -> bool:
-        """Whether a sentence may introduce the block."""
-        return self.kind in {_Kind.LIST, _Kind.TABLE, _Kind.CODE}
-
 
 @dataclass(frozen=True, slots=True)
 class PassageMarkdown:
@@ -55,9 +49,7 @@ class PassageMarkdown:
 
     text: str
     start_line: int
-    """The first line, from 1."""
     end_line: int
-    """The last line, inclusive."""
 
 
 def passage_markdown(page: str, start_line: int, end_line: int, section_words: int = 0) -> PassageMarkdown:
@@ -81,7 +73,9 @@ def passage_markdown(page: str, start_line: int, end_line: int, section_words: i
     opening, closing = blocks[start], blocks[end]
     first = opening.first if _is_short(opening) else _cut_start(lines, opening, first)
     last = closing.last if _is_short(closing) else max(first, min(closing.last, last))
-    text = _closed([*_head(lines, opening, first), *lines[first : last + 1]])
+    head_size = {_Kind.CODE: 1, _Kind.TABLE: 2}.get(opening.kind, 0)  # the fence, or the head and the row of dashes
+    head = lines[opening.first : min(opening.first + head_size, first)]
+    text = _closed([*head, *lines[first : last + 1]])
     return PassageMarkdown(text, first + 1, last + 1)
 
 
@@ -97,8 +91,7 @@ def _within_headings(lines: Sequence[str], blocks: Sequence[_Block], first: int,
 def truncate_markdown(text: str, size: int) -> str:
     """Return the beginning of a text of at most `size` characters, cut between blocks, lines, sentences, or else words.
 
-    A cut code block is closed. The result never ends with a sentence without the list it announces, or a heading without its
-    text.
+    A cut code block is closed. The result never ends with an announcement, or with a heading without its text.
     """
     text = text.rstrip()
     if len(text) <= size:
@@ -124,8 +117,12 @@ def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
     if block.kind is _Kind.PROSE:
         return _cut_prose("\n".join(own), room)
     number = bisect_right(range(1, len(own)), room, key=lambda number: len(_closed(own[:number])))
-    while block.kind is not _Kind.CODE and number and _is_announcement(own[number - 1]):
-        number -= 1  # do not end with an announcement
+    while (
+        number
+        and block.kind is not _Kind.CODE
+        and (not own[number - 1].strip() or own[number - 1].rstrip().endswith(_ANNOUNCES))
+    ):
+        number -= 1
     return _closed(own[:number]) if number >= _LEAST_LINES[block.kind] else ""
 
 
@@ -139,18 +136,12 @@ def _cut_prose(text: str, room: int) -> str:
     return beginning[:space] if space >= room / 2 > 0 else ""
 
 
-def _is_announcement(line: str) -> bool:
-    """Whether a line only announces what follows, or is empty."""
-    return not line.strip() or line.rstrip().endswith(_ANNOUNCES)
-
-
 def _is_short(block: _Block) -> bool:
     return block.last - block.first < _MAX_GROWN
 
 
 def _announces(lines: Sequence[str], block: _Block, following: _Block) -> bool:
-    """Whether a block introduces the following one."""
-    return block.kind is _Kind.PROSE and following.is_announced and lines[block.last].rstrip().endswith(_ANNOUNCES)
+    return block.kind is _Kind.PROSE and following.kind in _LEAST_LINES and lines[block.last].rstrip().endswith(_ANNOUNCES)
 
 
 def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:
@@ -159,12 +150,6 @@ def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:
     if block.kind is not _Kind.LIST:
         return places[0]
     return next((at for at in places if _ITEM.match(lines[at])), block.first)
-
-
-def _head(lines: Sequence[str], block: _Block, first: int) -> Sequence[str]:
-    """Return what must precede lines from the middle of a block: the fence of code, the head of a table."""
-    size = {_Kind.CODE: 1, _Kind.TABLE: 2}.get(block.kind, 0)
-    return lines[block.first : min(block.first + size, first)]
 
 
 def _closed(lines: Sequence[str]) -> str:
@@ -193,7 +178,6 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
 
 
 def _block_at(lines: Sequence[str], at: int) -> tuple[_Kind, int]:
-    """Return the kind and the last line of the block that begins at a line."""
     line = lines[at]
     if _FENCE.match(line):
         end = _code_end(lines, at)
@@ -237,7 +221,6 @@ def _code_end(lines: Sequence[str], at: int) -> int | None:
 
 
 def _list_end(lines: Sequence[str], at: int) -> int:
-    """Return the last line of a list: items, and the indented text and code below them."""
     last, next_line = at, at + 1
     while next_line < len(lines):
         line = lines[next_line]

@@ -33,10 +33,7 @@ _SEPARATORS = re.compile(r"[-\s]+")
 
 
 def visible_html(source: str) -> str:
-    """Return the text of HTML: without comments and tags, with images' alternative texts, and on the same lines.
-
-    An unknown tag, such as ``<T>`` in ``Vec<T>``, is text: the wiki also shows it.
-    """
+    """Return the text of HTML on the same lines; an unknown tag, such as ``<T>`` in ``Vec<T>``, is text, as in the wiki."""
 
     def replacement(match: re.Match[str]) -> str:
         name = match[1].lower()
@@ -67,10 +64,7 @@ def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
 
 
 def heading_anchor(tokens: Iterable[Token]) -> str:
-    """Return the wiki's id for a heading, before repeated ones are numbered: its text as a slug, without images.
-
-    The same steps as ``otterwiki.util.slugify``: ASCII by compatibility decomposition, lower case, words joined by hyphens.
-    """
+    """Return the wiki's id for a heading, before repeated ones are numbered: its text without images, as a slug."""
     return slug("".join(_text(token, with_images=False) for token in tokens))
 
 

@@ -30,10 +30,7 @@ def count_occurrences(text: str, part: str) -> int:
 
 
 def append_after(text: str, line: int, addition: str) -> str:
-    """Insert an addition below a line (from 1), with one empty line on each side.
-
-    An addition that continues a list or a table has no empty line above it.
-    """
+    """Insert an addition below a line (from 1), after an empty line unless it continues a list or a table."""
     lines = normalize_newlines(text).split("\n")
     before, after = "\n".join(lines[:line]).rstrip(), "\n".join(lines[line:])
     addition = saved_text(addition).removesuffix("\n")
@@ -44,7 +41,6 @@ def append_after(text: str, line: int, addition: str) -> str:
 
 
 def _continues(before: str, addition: str) -> bool:
-    """Whether an addition continues the list or the table that a text ends with."""
     last, (first, *others) = before.rpartition("\n")[2], addition.split("\n")
     if (item := _ITEM.match(last)) and (other := _ITEM.match(first)):
         return item.groups() == other.groups()
@@ -54,12 +50,8 @@ def _continues(before: str, addition: str) -> bool:
 
 def unified_diff(before: str, after: str, names: tuple[str, str]) -> str:
     """Return the difference between two texts; empty if one has too many lines to compare."""
-    old, new = _lines(before), _lines(after)
+    old, new = (re.findall(r".*\n|.+\Z", normalize_newlines(text)) for text in (before, after))
     if max(len(old), len(new)) > _MAX_COMPARED:
         return ""
     lines = difflib.unified_diff(old, new, *names, n=2)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def _lines(text: str) -> list[str]:
-    return re.findall(r".*\n|.+\Z", normalize_newlines(text))

@@ -45,12 +45,8 @@ def as_wiki_text(text: str, notation: Notation) -> str:
 def _note_fields(path: str, text: str, front_matter: dict[str, Any]) -> dict[str, Any]:
     """Return the front matter with the text's tags and Logseq's properties, under the names of a wiki page."""
     properties = dict(_properties(text))
-    tags = (
-        *_values(front_matter, "tags"),
-        *_values(front_matter, "tag"),
-        *_split(properties.get("tags", "")),
-        *_text_tags(text),
-    )
+    in_text = (*_split(properties.get("tags", "")), *_text_tags(text))
+    tags = (*_values(front_matter, "tags"), *_values(front_matter, "tag"), *in_text)
     aliases = (*_values(front_matter, "aliases"), *_values(front_matter, "alias"))
     aliases += tuple(_split(f"{properties.get('alias', '')},{properties.get('aliases', '')}"))
     name = page_name(path)

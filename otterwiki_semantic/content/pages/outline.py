@@ -38,17 +38,9 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
         end = number + 1
         while section.level and end < len(sections) and sections[end].level > section.level:
             end += 1
-        entries.append(
-            OutlineEntry(
-                heading=section.heading,
-                level=section.level,
-                path=section.path,
-                anchor=section.anchor,
-                start_line=section.start_line,
-                end_line=min(sections[end - 1].end_line, last_line),
-                word_count=sum(counts[number:end]),
-            )
-        )
+        last, words = min(sections[end - 1].end_line, last_line), sum(counts[number:end])
+        named = section.heading, section.level, section.path, section.anchor
+        entries.append(OutlineEntry(*named, section.start_line, last, words))
     return tuple(entries)
 
 
@@ -66,10 +58,6 @@ def _key(text: str) -> str:
 def _path_key(path: str) -> str:
     """Return the key of a path, written with ``>`` or ``/``."""
     return _key(path).replace(">", "/")
-
-
-def _written_keys(entry: OutlineEntry, title: str) -> set[str]:
-    return {_key(path) for separator in (" > ", "/") for path in _paths(entry, title, separator)}
 
 
 def _path_keys(entry: OutlineEntry, title: str) -> set[str]:
@@ -95,12 +83,11 @@ class SectionName:
         self.anchored = _path_key(anchored["path"]) if anchored and anchored["path"] else None
         """The path before the anchor."""
         self.title = title
-        """The page's title, which a path may begin with."""
 
 
 MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = (
     ("heading", lambda name, entry: name.key == _key(entry.heading)),
-    ("path", lambda name, entry: name.key in _written_keys(entry, name.title)),
+    ("path", lambda name, entry: any(name.key in map(_key, _paths(entry, name.title, each)) for each in (" > ", "/"))),
     ("path with any separators", lambda name, entry: name.path_key in _path_keys(entry, name.title)),
     # Two headings can share an anchor: the wiki gives A, A and A-1 the anchors a, a-1 and a-1.
     ("path and anchor", lambda name, entry: name.anchor == entry.anchor and name.anchored in _path_keys(entry, name.title)),
@@ -125,21 +112,20 @@ def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") ->
         if len(found) == 1:
             return found[0]
         if found:
-            raise _ambiguous(name, kind, found, headed, title)
+            names = [full_name for entry, full_name in zip(headed, full_names(headed, title), strict=True) if entry in found]
+            listed = "; ".join(names[:_MAX_NAMED])
+            message = f"{len(found)} sections match {name!r} by {kind}; ask for one of them: {listed}"
+            raise AmbiguousSectionError(message, names)
     raise _not_found(name, headed, title)
 
 
 def _is_on_path(name: SectionName, entry: OutlineEntry) -> bool:
-    """Whether the parts of a name are headings on the way to the section, in order."""
     rest = map(_key, (name.title, *entry.path))
     return all(part in rest for part in name.parts)
 
 
 def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Return a unique name for each section: its path, with its anchor if the path is ambiguous.
-
-    The text before the first heading has none.
-    """
+    """Return a unique name for each section with a heading: its path, with its anchor if the path is ambiguous."""
     meanings = _count_meanings(entries, title)
     names = [" > ".join(map(shorten_heading, entry.path)) for entry in entries]
     return [
@@ -159,16 +145,7 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 
 
 def _count_meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
-    """Count the sections that each path could mean."""
     return Counter(key for entry in entries if entry.level for key in _path_keys(entry, title))
-
-
-def _ambiguous(
-    name: str, kind: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str
-) -> AmbiguousSectionError:
-    names = [full_name for entry, full_name in zip(headed, full_names(headed, title), strict=True) if entry in found]
-    listed = "; ".join(names[:_MAX_NAMED])
-    return AmbiguousSectionError(f"{len(found)} sections match {name!r} by {kind}; ask for one of them: {listed}", names)
 
 
 def _not_found(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionNotFoundError:

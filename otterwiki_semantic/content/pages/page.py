@@ -55,7 +55,6 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
 
 
 def _nearest(name: str, names: Mapping[str, str]) -> list[str]:
-    """Return the pages with a name spelled most like `name`, best first."""
     spelled = process.extract(
         name, list(names), scorer=fuzz.ratio, processor=fold, limit=2 * _MAX_SUGGESTIONS, score_cutoff=_MIN_SIMILARITY
     )

@@ -15,7 +15,6 @@ from otterwiki_semantic.core.records import Document, FileKind, Indexed, Notatio
 from otterwiki_semantic.core.worker_process import restart_clock
 
 MAX_CHUNKS = 2_000
-"""The most chunks of a page to index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,7 @@ def parse_source(path: str, text: str, notation: Notation, kind: FileKind | None
 
 
 def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float, kind: FileKind | None = None) -> Page:
-    """Parse, divide and analyse a page. Parsing and dividing may each take `seconds` of CPU time.
-
-    Errors: `LimitExceededError`, and any error of the parser and the chunker.
-    """
+    """Parse, divide and analyse a page; parsing and dividing may each take `seconds` of CPU time."""
     document = parse_source(path, text, settings.notation, kind)
     restart_clock(seconds)
     return divide_page(path, blob, document, settings, kind)

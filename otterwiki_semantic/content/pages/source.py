@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from otterwiki_semantic.content.markdown.otterwiki import wiki_link_target
 from otterwiki_semantic.content.pages.links import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
 
@@ -35,7 +36,6 @@ class Occurrence(NamedTuple):
     """An occurrence in the Markdown of a page."""
 
     text: str
-    """The text as written."""
     line: int
     """From 1."""
 
@@ -43,7 +43,7 @@ class Occurrence(NamedTuple):
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
     """Return the first link on the page `source` to each of the pages with these keys, as a path; ignores code."""
     text = without_code(markdown)
-    targets = [(match.start(), _wiki_target(match[1])) for match in _WIKI_LINK.finditer(text)]
+    targets = [(match.start(), wiki_link_target(match[1])) for match in _WIKI_LINK.finditer(text)]
     targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
     found: dict[str, Occurrence] = {}
     line, counted = 1, 0
@@ -62,23 +62,13 @@ def prose(markdown: str) -> str:
 
 
 def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
-    """Return the first occurrence of a name in the `prose` of a page's Markdown, with an excerpt around it, or None.
-
-    The case of a single word must match; several words match in any case.
-    """
+    """Return the first occurrence of a name in the `prose` of a page, with an excerpt; case matters for a single word."""
     words = name.split()
     pattern = r"(?<![\w/.@#-])" + r"\s+".join(map(re.escape, words)) + r"(?![\w/@]|[-.]\w)"
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
     return Occurrence(_excerpt(markdown, match.start(), match.end()), text.count("\n", 0, match.start()) + 1)
-
-
-def _wiki_target(inner: str) -> str:
-    """Return the target of ``[[Page]]`` or ``[[Title|Page]]`` in the wiki."""
-    shown, _, target = inner.partition("|")
-    target = (target or shown).strip()
-    return target if target.startswith(("/", "#")) else f"/{target}"
 
 
 def without_code(text: str) -> str:

@@ -1,7 +1,4 @@
-"""A page as the API and agents read it: whole, by section or by line.
-
-This module has only what depends on a page's text alone, and runs in a process with a time limit.
-"""
+"""A page as the API and agents read it: whole, by section or by line. Runs in a process with a time limit."""
 
 from __future__ import annotations
 
@@ -26,10 +23,8 @@ _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 def view_page(path: str, revision: str, text: str, request: PageRequest, kind: FileKind | None = None) -> PageView:
     """Return a page, or the requested sections and lines, without the facts from git and the index.
 
-    In an attached file, given as Markdown, a section may also be a page, such as ``page 4``.
-
-    Errors: `PageExcludedError`, `SectionNotFoundError`, `AmbiguousSectionError`, and `ParameterError` for lines that the page
-    does not have.
+    In an attached file, a section may also be a page, such as ``page 4``. Errors: `PageExcludedError`, `SectionNotFoundError`,
+    `AmbiguousSectionError`, and `ParameterError` for lines that the page does not have.
     """
     lines = [match[0] for match in _LINE.finditer(text) if match[0]] or [""]
     document = parse_markdown(text)
@@ -39,7 +34,13 @@ def view_page(path: str, revision: str, text: str, request: PageRequest, kind: F
     entries = outline(document, len(lines))
     if starts:
         entries = tuple(structs.replace(entry, anchor=page_anchor(_page_of(entry.start_line, starts))) for entry in entries)
-    parts = [_file_page(lines, starts, name) or _part(lines, find_section(entries, name, title)) for name in request.section]
+    parts = []
+    for name in request.section:
+        if (part := _file_page(lines, starts, name)) is None:
+            found = find_section(entries, name, title)
+            place = found.heading, found.path, found.anchor
+            part = _part(lines, place, found.start_line, found.end_line, found.word_count)
+        parts.append(part)
     if request.lines is not None:
         parts.append(_lines_part(lines, entries, request.lines, request.around))
     return PageView(
@@ -74,13 +75,7 @@ def _file_page(lines: Sequence[str], starts: Sequence[tuple[int, int]], name: st
     if place is None:
         return None
     first, last = starts[place][0], starts[place + 1][0] - 1 if place + 1 < len(starts) else len(lines)
-    content = _content(lines, first, last)
-    return PagePart(f"page {number}", (f"page {number}",), page_anchor(number), first, last, count_words(content), content)
-
-
-def _part(lines: Sequence[str], entry: OutlineEntry) -> PagePart:
-    content = _content(lines, entry.start_line, entry.end_line)
-    return _page_part(entry, entry.start_line, entry.end_line, entry.word_count, content)
+    return _part(lines, (f"page {number}", (f"page {number}",), page_anchor(number)), first, last)
 
 
 def _lines_part(lines: Sequence[str], entries: Sequence[OutlineEntry], wanted: tuple[int, int], around: int) -> PagePart:
@@ -90,24 +85,14 @@ def _lines_part(lines: Sequence[str], entries: Sequence[OutlineEntry], wanted: t
         raise ParameterError(f"lines begins at {first}; the page has {total} lines")
     within = [entry for entry in entries if entry.start_line <= first <= entry.end_line]
     innermost = max(within, key=lambda entry: (entry.start_line, entry.level), default=None)
-    first, last = max(1, first - around), min(total, last + around)
-    content = _content(lines, first, last)
-    return _page_part(innermost, first, last, count_words(content), content)
+    place = (innermost.heading, innermost.path, innermost.anchor) if innermost else ("", (), "")
+    return _part(lines, place, max(1, first - around), min(total, last + around))
 
 
-def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> PagePart:
-    return PagePart(
-        section=entry.heading if entry else "",
-        section_path=entry.path if entry else (),
-        anchor=entry.anchor if entry else "",
-        start_line=first,
-        end_line=last,
-        word_count=words,
-        content=content,
-    )
-
-
-def _content(lines: Sequence[str], first: int, last: int) -> str:
-    """Return some lines verbatim, without trailing empty lines."""
+def _part(
+    lines: Sequence[str], place: tuple[str, tuple[str, ...], str], first: int, last: int, words: int | None = None
+) -> PagePart:
+    """Return some lines verbatim, without trailing empty lines; `place` is the section's heading, path and anchor."""
     text = "".join(lines[first - 1 : last]).rstrip()
-    return f"{text}\n" if text else ""
+    content = f"{text}\n" if text else ""
+    return PagePart(*place, first, last, count_words(content) if words is None else words, content)

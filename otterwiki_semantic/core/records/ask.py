@@ -33,7 +33,7 @@ class UnsupportedSentence(Struct, frozen=True):
 
 
 class SourceConflict(Struct, frozen=True):
-    """Two sources that say different things of the same."""
+    """Two sources that contradict each other."""
 
     sources: tuple[int, int]
     """Places in `sources` of the answer, from 0; the one that was changed last stands first."""
@@ -48,7 +48,7 @@ def numbered_sources(named: Sequence[Sequence[int]], total: int) -> dict[int, in
 
 
 class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
-    """An answer to a question, and what it rests on."""
+    """An answer to a question, with its sources."""
 
     question: str
     answer: tuple[AnswerSentence, ...]

@@ -20,7 +20,6 @@ class Line:
     text: str
     number: int
     begins_item: bool = False
-    """Whether a list item begins with this line."""
 
 
 class BlockKind(StrEnum):
@@ -66,7 +65,6 @@ class Link:
     url: str
     text: str
     is_wiki_link: bool = False
-    """Whether it is written in double brackets."""
 
 
 class Notation(StrEnum):
@@ -96,10 +94,8 @@ class UnitKind(StrEnum):
     ITEM = "item"
     """A list item with its marker; a nested item is a separate unit."""
     HEADER = "header"
-    """The header row of a table."""
     ROW = "row"
     CODE = "code"
-    """A line of code."""
 
 
 class Unit(NamedTuple):
@@ -125,7 +121,6 @@ class ChunkSection(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The section's own heading; empty before the first heading."""
         return self.path[-1] if self.path else ""
 
 
@@ -142,7 +137,6 @@ class ChunkText:
     section: str
     """The heading of the section with most of the chunk's text."""
     section_path: tuple[str, ...]
-    """The headings from the outermost to `section`."""
     headings: tuple[str, ...]
     """All headings with text in the chunk: a short section is merged with the next one."""
     anchor: str
@@ -155,9 +149,7 @@ class Chunk(ChunkText):
     """A chunk as the chunker creates it."""
 
     sections: tuple[ChunkSection, ...] = ()
-    """All sections with text in the chunk, in order."""
     units: tuple[Unit, ...] = ()
-    """The parts of the text after prefix and overlap, in order."""
 
 
 class Indexed(StrEnum):
@@ -210,7 +202,6 @@ class LastChange(NamedTuple):
     time: int
     """In seconds since 1970."""
     commit: str
-    """The commit's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +225,6 @@ class Page:
     path: str
     """The file name without ``.md``."""
     blob: str
-    """The git id of the content."""
     title: str
     category: str | None
     tags: tuple[str, ...]
@@ -250,12 +240,10 @@ class Page:
     language: str = ENGLISH
     """The language for stemming its words."""
     declared_language: str | None = None
-    """The language in the front matter."""
     problem: str | None = None
     """Why the page is not indexed, or only in part; a sentence about the page."""
     indexed: Indexed = Indexed.FULLY
     words: PageWords | None = None
-    """None if not analysed yet."""
     kind: FileKind | None = None
     """The kind of an attached file, whose path then ends with its name; None for a page."""
 

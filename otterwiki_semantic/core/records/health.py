@@ -72,7 +72,6 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether the finding may still need attention."""
         return not self.is_dismissed and self.answered_by is None
 
 

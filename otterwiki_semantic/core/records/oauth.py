@@ -26,7 +26,6 @@ class ConsentRequest(Struct, frozen=True):
 
     client_id: str
     client_name: str
-    """What the program calls itself."""
     redirect_uri: str
     """One that the client has registered."""
     is_redirect_explicit: bool

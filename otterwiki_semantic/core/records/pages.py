@@ -13,7 +13,6 @@ from otterwiki_semantic.core.records.status import Freshness
 _SAFE_IN_PATH = "!$&'()*+,/:;=@"
 _SAFE_IN_ANCHOR = "%!#$&'()*+,/:;=?@"
 """What Flask's `url_for` does not escape."""
-_SAFE_IN_LINK = "/"
 _NOT_IN_LINKS = frozenset("[]|\n")
 
 
@@ -39,10 +38,7 @@ class PageUrls(Struct, frozen=True):
         return self.retains_case or shown == shown.lower()
 
     def of(self, path: str, anchor: str = "", kind: str | None = None) -> str | None:
-        """Return the address of a page or of a heading in it; None if the wiki cannot show it.
-
-        The address of an attached file is the file itself; only PDF files have anchors, which are their pages.
-        """
+        """Return the address of a page or heading, or of an attached file or PDF page; None if the wiki cannot show it."""
         if self.prefix is None or not self.shows(path, kind):
             return None
         folder, _, name = path.rpartition("/")
@@ -55,7 +51,7 @@ class PageUrls(Struct, frozen=True):
         """Return a link to a page in wiki syntax; None if the wiki cannot show the page, or its name cannot be linked."""
         text = " ".join(text.split()) or path
         if kind:
-            return None if _NOT_IN_LINKS & {*text} else f"[{text}](/{quote(path, safe=_SAFE_IN_LINK)})"
+            return None if _NOT_IN_LINKS & {*text} else f"[{text}](/{quote(path)})"
         if self.prefix is None or not self.shows(path) or _NOT_IN_LINKS & {*path, *text} or "#" in path:
             return None
         if text == path:
@@ -77,18 +73,13 @@ class NamedPage(Struct, frozen=True, omit_defaults=True):
     """The front matter's title, else the first heading of level 1, else the name."""
 
 
-class DescribedPage(NamedPage, frozen=True):
-    """What records of a page with its front matter begin with."""
+class ListedPage(NamedPage, frozen=True):
+    """A page in a list."""
 
     category: str | None
     """From the front matter."""
     tags: tuple[str, ...]
     """From the front matter."""
-
-
-class ListedPage(DescribedPage, frozen=True):
-    """A page in a list."""
-
     updated: str | None
     """When a commit last changed the page, ISO 8601 in UTC."""
     word_count: int

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.filter_expression import FilterText, PageType, Scope
 from otterwiki_semantic.core.parameter_parsing import (
     Choice,
     FoldedText,
@@ -25,6 +24,7 @@ from otterwiki_semantic.core.parameter_parsing import (
     parse_value,
     shown,
 )
+from otterwiki_semantic.core.records.filter_expression import FilterText, PageType, Scope
 from otterwiki_semantic.core.records.health import FindingKind
 from otterwiki_semantic.core.records.search import Hit
 
@@ -58,7 +58,7 @@ class Fusion(Choice):
 
 
 class Sort(Choice):
-    """The order of the results: the most relevant first, or of those that are relevant the most recently changed first."""
+    """The order of the results: the most relevant first, or the relevant ones by their last change, latest first."""
 
     RELEVANCE = "relevance"
     UPDATED = "updated"
@@ -210,19 +210,9 @@ class SearchOptions(Request, frozen=True):
         return self.offset + self.size
 
     @property
-    def wants_excerpts(self) -> bool:
-        """Whether results include excerpts."""
-        return self.highlight is not None or self.crop is not None
-
-    @property
     def needs_best_sentence(self) -> bool:
         """Whether best sentences are shown, or excerpts are centred on them."""
         return self.best_sentence or self.units > 0 or self.crop is not None
-
-    @property
-    def seconds_to_wait(self) -> float:
-        """Seconds to wait for the index; 0 not to wait."""
-        return self.wait_seconds if self.wait else 0.0
 
 
 class SearchContext(Struct, frozen=True):

@@ -1,7 +1,4 @@
-"""Answers to searches.
-
-Lines are 1-based and inclusive; similarities and scores are rounded to six decimals.
-"""
+"""Answers to searches. Lines are 1-based and inclusive; similarities and scores are rounded to six decimals."""
 
 from __future__ import annotations
 
@@ -172,25 +169,22 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def at(self, unit: HitUnit) -> Hit:
         """Return the result for one of its units: named after the unit's section, with the unit as its `best_sentence`."""
         number = page_number(self.kind, unit.anchor)
+        fragment = f"#{unit.anchor}" if unit.anchor and self.kind in {None, FileKind.PDF} else ""
         return structs.replace(
             self,
             section=unit.section,
             section_path=unit.section_path,
             breadcrumb=" > ".join((cited_title(unit.section_path[0], self.kind, number), *unit.section_path[1:])),
             anchor=unit.anchor,
-            url=self.url and self.url.partition("#")[0] + _fragment(self.kind, unit.anchor),
+            url=self.url and self.url.partition("#")[0] + fragment,
             page_number=number,
             best_sentence=unit.range,
             units=(),
         )
 
 
-def _fragment(kind: FileKind | None, anchor: str) -> str:
-    return f"#{anchor}" if anchor and kind in {None, FileKind.PDF} else ""
-
-
 class Correction(Struct, frozen=True):
-    """A word of the query that stands nowhere in the wiki."""
+    """A misspelled word of the query, and its correction."""
 
     typed: str
     corrected: str
@@ -211,7 +205,7 @@ class Facets(Struct, frozen=True):
 
 
 class TotalHits(Struct, frozen=True):
-    """How many results a search has, as Elasticsearch tells it."""
+    """The number of results, in the form that Elasticsearch uses."""
 
     value: int
     """Results from the first one on that can be paged through, relevant or not: passages that pass the filters, each once, with
@@ -317,7 +311,7 @@ class Mention(Struct, frozen=True, omit_defaults=True):
 
 
 class LikelyDuplicate(NamedPage, frozen=True):
-    """A page that seems to be about the same as one that is being begun."""
+    """An existing page that may already cover the subject of a new one."""
 
     similarity: float | None = None
     """That of its passage nearest to a paragraph, if it is near in meaning; the names may be similar, too."""

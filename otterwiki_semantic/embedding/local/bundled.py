@@ -6,9 +6,8 @@ import hashlib
 import json
 import threading
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,22 +16,15 @@ from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads, OpenedGraph, open_graph
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 BUNDLED_MODEL = Path(__file__).parent / "minilm"
 SPECIAL_TOKENS = 2
 _MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
-_BYTES_PER_TOKEN = 4
+ESTIMATING_COUNTER = WordTokenCounter(BUNDLED_MODEL / _TOKENIZER, bytes_per_token=4)
+"""Estimates the tokens of a text for a model without a local tokenizer; rarely too low."""
 
 
 class BundledModel:
-    """The quantised sentence encoder in a model directory.
-
-    The directory's provenance is read immediately, the model itself on first use. `threads` is the number of texts to embed in
-    parallel for the index (default: the CPUs available to this process). Errors: `ModelError` if a file is missing or damaged,
-    or differs from the one in the provenance.
-    """
+    """The quantised encoder in a directory, read on first use; `threads` texts are embedded at a time. Errors: `ModelError`."""
 
     name = "all-MiniLM-L6-v2"
     is_calibrated = True
@@ -51,7 +43,6 @@ class BundledModel:
 
     @property
     def fingerprint(self) -> str:
-        """The digests of model and tokenizer, and the context window: a change to any of them changes vectors."""
         files = self._provenance["files"]
         return f"{self.name}/{files[_MODEL]}/{files[_TOKENIZER]}/{self.window}"
 
@@ -118,29 +109,6 @@ def _verify(path: Path, expected: str) -> None:
         )
 
 
-def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Estimate the tokens of each text for a model without a local tokenizer; rarely too low.
-
-    The estimate is the bundled tokenizer's count or a quarter of the text's bytes, whichever is larger.
-    """
-    encodings = _tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
-    sizes = [len(text.encode("utf-8", errors="replace")) for text in texts]
-    return [max(len(encoding.ids), -(-size // _BYTES_PER_TOKEN)) for encoding, size in zip(encodings, sizes, strict=True)]
-
-
-def estimating_counter() -> WordTokenCounter:
-    """Return a counter equal to `estimate_tokens`, for any process and much faster."""
-    return WordTokenCounter(BUNDLED_MODEL / _TOKENIZER, _BYTES_PER_TOKEN)
-
-
 def is_common_word(word: str) -> bool:
     """Whether a lower-case word is one of the 30,000 most common English words and word parts."""
-    return _tokenizer().token_to_id(word) is not None
-
-
-@cache
-def _tokenizer() -> Tokenizer:
-    """Return the bundled tokenizer, without the model's truncation."""
-    from tokenizers import Tokenizer
-
-    return Tokenizer.from_file(str(BUNDLED_MODEL / _TOKENIZER))
+    return ESTIMATING_COUNTER.has_token(word)

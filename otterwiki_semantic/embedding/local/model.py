@@ -27,28 +27,21 @@ class Encoder(Protocol):
     """An opened model."""
 
     digest: str
-    """Identifies the version of the model."""
     dimension: int
     window: int
-    """The context window in tokens."""
     special_tokens: int
-    """The number of special tokens in each text."""
     device: str
-    """See `Embedder.device`."""
     word_counter: WordTokenCounter | None
     """A counter of the same tokens for any process; None if only this encoder can count them."""
 
     def prompt(self, *, is_query: bool) -> str:
         """Return the prefix for each query, or for each passage."""
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without special ones."""
-        ...
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> Any:
         """Return the vectors of texts that fit into the context window; passages run at low priority."""
-        ...
 
 
 class LocalModel(ModelWithInfo):
@@ -69,11 +62,9 @@ class LocalModel(ModelWithInfo):
 
     @property
     def word_counter(self) -> WordTokenCounter | None:
-        """See `Encoder.word_counter`. Errors: `ModelError`."""
         return self._opened().word_counter
 
     def prepare(self) -> None:
-        """Open the model; a different model changes the fingerprint."""
         self._opened()
 
     def embed(self, texts: Sequence[str]) -> Matrix:

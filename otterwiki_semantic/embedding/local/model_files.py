@@ -20,10 +20,7 @@ Numbers = npt.NDArray[Any]
 
 
 class ModelDirectory:
-    """A directory with an ONNX graph, its tokenizer, and the configuration for sentence-transformers if it has one.
-
-    Errors: `ModelError` if it is not a directory, or lacks a graph or tokenizer.
-    """
+    """A directory with an ONNX graph, a tokenizer, and perhaps files for sentence-transformers. Errors: `ModelError`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

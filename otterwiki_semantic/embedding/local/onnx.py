@@ -1,8 +1,4 @@
-"""Any exported encoder: a directory with an ONNX graph and its tokenizer.json, as on model hubs.
-
-The graph itself names its inputs and outputs. Pooling, context window and prompts are read from the files that
-sentence-transformers stores next to it, if there are any.
-"""
+"""Any exported encoder: a directory with an ONNX graph and its tokenizer.json, as on model hubs."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.model_files import ModelDirectory, Numbers, files_digest
 from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads, open_graph
-from otterwiki_semantic.embedding.options import check_known, model_options
+from otterwiki_semantic.embedding.model_info import check_known, model_options
 
 _OUTPUTS = (
     ("sentence_embedding", 2),
@@ -32,14 +28,10 @@ _OUTPUTS = (
 _USUAL_WINDOWS = (512, 256, 128, 64)
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _GPU_BATCH = 32
-"""Batch size on a GPU; a CPU embeds passages one by one."""
 
 
 class OnnxEncoder:
-    """An `Encoder`; `batch` is the number of passages to embed at a time.
-
-    Errors: `ModelError` if a file is missing, the graph is of another kind, or the device cannot be used.
-    """
+    """An `Encoder`; `batch` is the number of passages to embed at a time. Errors: `ModelError`."""
 
     def __init__(self, settings: Settings, batch: int | None = None) -> None:
         check_known(model_options(settings), (), "onnx")
@@ -63,7 +55,6 @@ class OnnxEncoder:
         self.digest = files_digest(self._files.root, self._files.files())
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return the configured prompt, or else the prompt in the model's files."""
         configured = self._prompts[is_query]
         return self._files.prompt(is_query=is_query) if configured is None else configured
 

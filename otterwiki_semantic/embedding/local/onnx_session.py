@@ -91,10 +91,7 @@ class BackgroundThreads:
         self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), "embedding", _lower_priority)
 
     def map(self, run: Callable[[list[T]], Sequence[R]], items: Sequence[T], batch: int) -> list[R]:
-        """Return the results of `run` in the order of `items`.
-
-        Each call of `run` gets up to `batch` items of similar length; the longest run first.
-        """
+        """Return the results of `run`, called with up to `batch` items of similar length, in the order of `items`."""
         longest_first = sorted(range(len(items)), key=lambda index: -len(items[index]))
         batches = [longest_first[start : start + batch] for start in range(0, len(items), batch)]
         results = self._pool.map(lambda indexes: run([items[index] for index in indexes]), batches)

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.content.chunking import WordTokenCounter
-from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, causes
 from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens
+from otterwiki_semantic.embedding.local.bundled import ESTIMATING_COUNTER, SPECIAL_TOKENS
 from otterwiki_semantic.embedding.local.model_files import files_digest
 from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads
-from otterwiki_semantic.embedding.model_info import UNKNOWN_WINDOW
-from otterwiki_semantic.embedding.options import check_known, check_not_reserved, model_options
+from otterwiki_semantic.embedding.model_info import UNKNOWN_WINDOW, check_known, check_not_reserved, model_options
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -50,7 +49,6 @@ class SentenceTransformerEncoder:
         self.dimension = len(self._encode_batch(["a text"], is_query=False)[0])
 
     def prompt(self, *, is_query: bool) -> str:
-        """Return the configured prompt, or else the model's own."""
         configured = self._prompts[is_query]
         if configured is not None:
             return configured
@@ -61,7 +59,7 @@ class SentenceTransformerEncoder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return token counts; estimates for the few models with an uncommon kind of tokenizer."""
         if self._tokenizer is None:
-            return estimate_tokens(texts)
+            return ESTIMATING_COUNTER.count_tokens(texts)
         return [len(encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> list[Any]:
@@ -87,7 +85,6 @@ class SentenceTransformerEncoder:
         return configured
 
     def _digest(self) -> str:
-        """Return a digest of the directory's files, or the hub's commit."""
         directory = Path(self._name)
         if directory.is_dir():
             return files_digest(directory, (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".md"))
@@ -129,6 +126,8 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
 
 
 def _not_loaded(name: str, error: Exception, key: str | None) -> ModelError:
+    import httpx
+
     reason = redact(f"{type(error).__name__}: {error}", (key,))
     if Path(name).is_dir():
         return ModelError(f"the model in {name} cannot be loaded: {reason}")
@@ -136,16 +135,10 @@ def _not_loaded(name: str, error: Exception, key: str | None) -> ModelError:
         f"{name} cannot be loaded ({reason}); if the model hub cannot be reached from here, save the model elsewhere with "
         f"SentenceTransformer({name!r}).save(directory), copy the directory to this machine, and name it in SEMANTIC_MODEL"
     )
-    return ModelUnreachableError(text) if _is_of_connection(error) else ModelError(text)
-
-
-def _is_of_connection(error: BaseException | None) -> bool:
-    import httpx
-
-    if error is None:
-        return False
-    is_it = isinstance(error, httpx.TransportError | ConnectionError) or "connect" in str(error)[:200]
-    return is_it or _is_of_connection(error.__cause__ or error.__context__)
+    is_of_connection = any(
+        isinstance(cause, httpx.TransportError | ConnectionError) or "connect" in str(cause)[:200] for cause in causes(error)
+    )
+    return ModelUnreachableError(text) if is_of_connection else ModelError(text)
 
 
 def _own_tokenizer(model: SentenceTransformer) -> Tokenizer | None:

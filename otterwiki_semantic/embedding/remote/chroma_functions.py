@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import Parameter, signature
+from inspect import signature
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.errors import ModelError, causes
 from otterwiki_semantic.core.http import ProviderError, ProviderTimeoutError, retry_after
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import CHROMA_PROVIDERS, Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
-from otterwiki_semantic.embedding.options import check_known, model_options
+from otterwiki_semantic.embedding.model_info import check_known, model_options
 from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription
 
 if TYPE_CHECKING:
@@ -98,8 +98,12 @@ class ChromaFunctionProvider:
         parameters = signature(constructor.__init__).parameters
         options = model_options(self._settings)
         check_known(options, {*parameters} - _NO_OPTIONS | self._workarounds.more_options, self._provider)
-        defaults = self._workarounds.defaults(self._model, is_query)
-        arguments = {**defaults, **options, **self._model_and_key(parameters)}
+        arguments = self._workarounds.defaults(self._model, is_query) | options
+        arguments["model" if "model" in parameters else "model_name"] = self._model
+        if self._settings.model_key and "api_key" in parameters:
+            arguments["api_key"] = self._settings.model_key
+        elif self._settings.model_key and "api_key_env_var" in parameters:
+            arguments["api_key_env_var"] = _KEY
         try:
             with warnings.catch_warnings(), self._key_in_environment():
                 warnings.simplefilter("ignore", DeprecationWarning)  # about keys that would be stored: nothing is stored here
@@ -111,16 +115,6 @@ class ChromaFunctionProvider:
         self._workarounds.patch(function)
         self._patch_client(function)
         return function
-
-    def _model_and_key(self, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-        """Return the arguments for the model's name and the configured key, which takes precedence over all others."""
-        arguments: dict[str, Any] = {"model" if "model" in parameters else "model_name": self._model}
-        key = self._settings.model_key
-        if key and "api_key" in parameters:
-            arguments["api_key"] = key
-        elif key and "api_key_env_var" in parameters:
-            arguments["api_key_env_var"] = _KEY
-        return arguments
 
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
@@ -173,31 +167,19 @@ class ChromaFunctionProvider:
         """
         import httpx
 
-        causes = _causes(error)
-        status = next((found for cause in causes if (found := _status(cause)) is not None), None)
-        response = next((cause.response for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
+        found = list(causes(error))
+        status = next((number for cause in found if (number := _status(cause)) is not None), None)
+        response = next((cause.response for cause in found if isinstance(cause, httpx.HTTPStatusError)), None)
         body = response.text if response is not None else getattr(error, "body", None)
         kind, message = type(error).__name__, str(body or error)
-        if status is None and not any(_is_connection_error(cause) for cause in causes):
-            reason = f"{kind}: {self._redacted(message, texts)}".removesuffix(": ")
+        if status is None and not any(map(_is_connection_error, found)):
+            prompt = self._settings.passage_prompt or ""
+            sent = [*(texts or ()), *(text.removeprefix(prompt) for text in texts or () if prompt)]
+            shown = "" if texts is None else redact(message, self.secrets, sent)
+            reason = f"{kind}: {shown}".removesuffix(": ")
             return ModelError(f"{self.place} gave no sensible answer for {self._model} ({reason})")
         wait = response.headers.get("retry-after") if response is not None else None
         return ProviderError(status, "" if status else kind, retry_after(wait), server_message=message)
-
-    def _redacted(self, text: str, texts: Sequence[str] | None) -> str:
-        if texts is None:
-            return ""
-        prompt = self._settings.passage_prompt or ""
-        return redact(text, self.secrets, [*texts, *(text.removeprefix(prompt) for text in texts if prompt)])
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in found:
-        found.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return found
 
 
 def _status(error: BaseException) -> int | None:
@@ -229,17 +211,12 @@ class Workarounds:
     defaults: Callable[[str, bool], dict[str, Any]] = lambda _model, _is_query: {}
     """Default options for a model, for queries or for passages."""
     embed_query: Callable[[Any, list[str]], Any] = lambda function, texts: function.embed_query(texts)
-    """Embeds queries with the function."""
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     """Converts all options, the model and the key to the constructor's arguments."""
     patch: Callable[[Any], None] = lambda _function: None
-    """Patches the function after construction."""
     package: str | None = None
-    """The compatible version of its client library."""
     key_remedy: str = KEY_REMEDY
-    """What to do if its credentials are refused."""
     more_options: frozenset[str] = frozenset()
-    """Options in addition to the constructor's."""
 
 
 def _with_session(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -287,4 +264,3 @@ WORKAROUNDS = {
         defaults=lambda _, is_query: {"input_type": "query" if is_query else "document", "truncation": False}
     ),
 }
-"""By the provider's name in SEMANTIC_MODEL."""

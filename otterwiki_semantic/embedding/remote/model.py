@@ -5,41 +5,32 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import cycle, islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import structs
 
-from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.http import ProviderError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens, estimating_counter
+from otterwiki_semantic.embedding.local.bundled import ESTIMATING_COUNTER, SPECIAL_TOKENS
 from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
+from otterwiki_semantic.embedding.remote import retry
 from otterwiki_semantic.embedding.remote.provider import (
     EmbeddingProvider,
     ModelDescription,
     is_batch_too_large,
     is_text_too_long,
 )
-from otterwiki_semantic.embedding.remote.retry import (
-    IDENTIFICATION,
-    INDEXING,
-    INTERACTIVE,
-    INTERACTIVE_BATCH,
-    WINDOW_PROBE,
-    RetryPolicy,
-    call_with_retries,
-)
 from otterwiki_semantic.embedding.vectors import embed_long_texts, mean_vector, split_in_half, unit_vectors
 
 T = TypeVar("T")
-_INTERACTIVE = (INTERACTIVE, INTERACTIVE_BATCH)
+_INTERACTIVE = (retry.INTERACTIVE, retry.INTERACTIVE_BATCH)
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
 _PAUSE_SECONDS = 10.0
 """How long queries fail immediately after the server has failed."""
@@ -51,7 +42,6 @@ _SAME = 0.995
 _PROBE_SIZES = (2048, 1024, 512, 256)
 """Numbers of words in the probe texts. Each word is one token for most tokenizers."""
 _COMMON_SHARE = 0.75
-"""The share of words in the common beginning of both texts."""
 _SAME_COSINE = 0.9999
 """The cosine from which the model has read the same of both texts: it cut off their different ends."""
 _COMMON_WORDS = ("river", "stone", "garden", "winter", "letter", "bridge", "market", "candle", "forest", "window", "harbour")
@@ -62,22 +52,19 @@ _LAST_WORDS = (
 
 
 class _Request(NamedTuple):
-    """Parameters for embedding a list of texts."""
-
     prompt: str
-    """The prefix of each text."""
-    policy: RetryPolicy
+    policy: retry.RetryPolicy
     deadline: float
     """When the whole request must be done, in the time of `time.monotonic`."""
     is_query: bool
     dimension: int | None
-    """The expected dimension, or None if it is unknown."""
 
 
 class RemoteModel(ModelWithInfo):
     """An `Embedder` for a model on a server."""
 
     asks_server = True
+    word_counter = ESTIMATING_COUNTER
 
     def __init__(self, settings: Settings, provider: EmbeddingProvider) -> None:
         super().__init__(settings)
@@ -90,8 +77,8 @@ class RemoteModel(ModelWithInfo):
 
     @property
     def overhead(self) -> int:
-        """An estimate of the overhead in tokens."""
-        return min(SPECIAL_TOKENS + self._prompt_tokens, self.window // 2)
+        prompt = self._prompts[False]
+        return min(SPECIAL_TOKENS + (self.count_tokens([prompt])[0] if prompt else 0), self.window // 2)
 
     def prepare(self) -> None:
         """Ask the server for its model, unless this was done recently; a different model changes the fingerprint."""
@@ -113,28 +100,18 @@ class RemoteModel(ModelWithInfo):
             raise ModelUnreachableError(
                 f"{self.name}: the model of {self._provider.place} is not known yet; it is asked as soon as it can be reached"
             )
-        return self._embed(texts, self._request(INTERACTIVE if len(texts) == 1 else INTERACTIVE_BATCH, is_query=True))
+        policy = retry.INTERACTIVE if len(texts) == 1 else retry.INTERACTIVE_BATCH
+        return self._embed(texts, self._request(policy, is_query=True))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return estimates: the model's own tokenizer is on the server."""
-        return estimate_tokens(texts)
-
-    @property
-    def word_counter(self) -> WordTokenCounter:
-        """A counter of the same tokens, for any process and much faster."""
-        return estimating_counter()
+        return self.word_counter.count_tokens(texts)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return estimates."""
         prompt = self._prompts[False]
-        return [count + SPECIAL_TOKENS for count in estimate_tokens([prompt + text for text in texts])]
+        return [count + SPECIAL_TOKENS for count in self.count_tokens([prompt + text for text in texts])]
 
-    @cached_property
-    def _prompt_tokens(self) -> int:
-        prompt = self._prompts[False]
-        return estimate_tokens([prompt])[0] if prompt else 0
-
-    def _request(self, policy: RetryPolicy, *, is_query: bool) -> _Request:
+    def _request(self, policy: retry.RetryPolicy, *, is_query: bool) -> _Request:
         return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
 
     def _embed_patiently(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
@@ -144,14 +121,14 @@ class RemoteModel(ModelWithInfo):
             self.prepare()
             if before not in {None, self.fingerprint}:
                 raise ModelError(f"{self.name}: {self._provider.place} has another model now; the index is rebuilt with it")
-        return self._embed(texts, self._request(INDEXING, is_query=is_query))
+        return self._embed(texts, self._request(retry.INDEXING, is_query=is_query))
 
     def _embed(self, texts: Sequence[str], request: _Request) -> Matrix:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
 
         def fits(text: str) -> bool:
-            return estimate_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
+            return self.count_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
 
         def embed(parts: Sequence[str]) -> Matrix:
             return np.concatenate([self._embed_batch(batch, request) for batch in self._batches(parts, request)])
@@ -161,7 +138,7 @@ class RemoteModel(ModelWithInfo):
     def _batches(self, texts: Sequence[str], request: _Request) -> Iterator[list[str]]:
         batch: list[str] = []
         tokens = 0
-        for text, count in zip(texts, estimate_tokens([request.prompt + text for text in texts]), strict=True):
+        for text, count in zip(texts, self.count_tokens([request.prompt + text for text in texts]), strict=True):
             if batch and (len(batch) >= self._max_texts or tokens + count > self._provider.max_tokens):
                 yield batch
                 batch, tokens = [], 0
@@ -209,7 +186,7 @@ class RemoteModel(ModelWithInfo):
     def _call(self, call: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
         """Return the answer of `call`. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
         try:
-            answer = call_with_retries(call, request.policy, request.deadline)
+            answer = retry.call_with_retries(call, request.policy, request.deadline)
         except ProviderError as refusal:
             if is_text_too_long(refusal) or is_batch_too_large(refusal):
                 raise
@@ -217,7 +194,9 @@ class RemoteModel(ModelWithInfo):
             if not refusal.is_temporary:
                 raise ModelError(message) from None
             self._identified.stop()
-            if not request.is_query or (request.policy in _INTERACTIVE and not _may_be_of_one_text(refusal, request)):
+            # Ollama fails if a model returns NaN for one text of a batch.
+            may_be_one_text = request.policy is retry.INTERACTIVE_BATCH and (refusal.status or 0) >= 500
+            if not request.is_query or (request.policy in _INTERACTIVE and not may_be_one_text):
                 self._cooldown.start()
             raise ModelUnreachableError(message) from None
         self._cooldown.stop()
@@ -233,7 +212,7 @@ class RemoteModel(ModelWithInfo):
         return f"{self.name}: {self._provider.place} does not give vectors ({said}); {self._provider.remedy(refusal.status)}"
 
     def _identify(self) -> ModelInfo:
-        request = self._request(IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
+        request = self._request(retry.IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
         description = self._call(self._provider.describe, request)
         sample = self._embed_batch([_SAMPLE], request)[0]
         info = self._info
@@ -242,7 +221,7 @@ class RemoteModel(ModelWithInfo):
             info = ModelInfo(len(sample), 0, digest, self._provider.place, tuple(map(float, sample)))
         window = description.window or (info.window if info.place == self._provider.place else 0)
         if not window and not self._settings.model_window:
-            window = find_window(partial(self._embed_if_short_enough, request._replace(policy=WINDOW_PROBE)))
+            window = find_window(partial(self._embed_if_short_enough, request._replace(policy=retry.WINDOW_PROBE)))
         return structs.replace(info, window=window, place=self._provider.place)
 
     def _embed_if_short_enough(self, request: _Request, texts: Sequence[str]) -> Matrix | None:
@@ -250,11 +229,6 @@ class RemoteModel(ModelWithInfo):
             return self._vectors(texts, request)
         except ProviderError:
             return None
-
-
-def _may_be_of_one_text(refusal: ProviderError, request: _Request) -> bool:
-    """Whether one text of a batch may have caused the failure: Ollama fails if a model returns NaN for one."""
-    return request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
 
 
 def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> bool:
@@ -269,12 +243,8 @@ def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> 
 def find_window(embed: Callable[[Sequence[str]], Matrix | None]) -> int:
     """Return a lower bound of the model's context window; `embed` returns None for texts refused as too long."""
     for words in _PROBE_SIZES:
-        vectors = embed(_pair(words))
+        common = [*islice(cycle(_COMMON_WORDS), int(words * _COMMON_SHARE))]
+        vectors = embed([" ".join([*common, *islice(cycle(end), words - len(common))]) for end in _LAST_WORDS])
         if vectors is not None and float(np.dot(*vectors)) <= _SAME_COSINE:
             return int(words * _COMMON_SHARE)
     return int(_PROBE_SIZES[-1] * _COMMON_SHARE / 2)
-
-
-def _pair(words: int) -> list[str]:
-    common = int(words * _COMMON_SHARE)
-    return [" ".join([*islice(cycle(_COMMON_WORDS), common), *islice(cycle(end), words - common)]) for end in _LAST_WORDS]

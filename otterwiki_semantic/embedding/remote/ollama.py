@@ -11,7 +11,7 @@ from otterwiki_semantic.core.addresses import ollama_url
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.http import JsonClient
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.options import check_not_reserved, model_options
+from otterwiki_semantic.embedding.model_info import check_not_reserved, model_options
 from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription, model_client
 
 _RESERVED = ("input", "model", "truncate")
@@ -85,10 +85,7 @@ class OllamaProvider:
 
 
 def host_url(host: str) -> str:
-    """Return the URL for a value of OLLAMA_HOST, read as by Ollama's own programs; this machine's if it is empty.
-
-    Errors: `ModelError` if it contains a user name or a password.
-    """
+    """Return the URL for a value of OLLAMA_HOST. Errors: `ModelError` if it contains a user name or a password."""
     if "@" in host:  # the message does not repeat the value
         raise ModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_MODEL_KEY instead")
     return ollama_url(host)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.http import JsonClient, ProviderError
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.options import check_not_reserved, model_options
+from otterwiki_semantic.embedding.model_info import check_not_reserved, model_options
 from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription, model_client
 
 DEFAULT_URL = "https://api.openai.com/v1"

@@ -25,40 +25,32 @@ class ModelDescription(NamedTuple):
     """What a server reports about its model; None for unknown properties."""
 
     window: int | None = None
-    """The context window in tokens."""
     digest: str | None = None
-    """Identifies the version of the model."""
 
 
 class EmbeddingProvider(Protocol):
     """One kind of server. Each method sends one request, within `seconds`. Errors: `ProviderError`, `ModelError`."""
 
     max_texts: int
-    """Maximum number of texts per request."""
     max_tokens: int
-    """Maximum number of tokens per request, by `estimate_tokens`."""
+    """Maximum number of tokens per request, by `ESTIMATING_COUNTER`."""
 
     @property
     def place(self) -> str:
         """The location of the model, for people."""
-        ...
 
     @property
     def secrets(self) -> tuple[str | None, ...]:
         """Texts that must not appear in messages."""
-        ...
 
     def describe(self, seconds: float) -> ModelDescription:
         """Return what the server reports about the model."""
-        ...
 
     def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
         """Return a list of vectors, unchecked."""
-        ...
 
     def remedy(self, status: int | None) -> str:
         """Return the remedy for a refusal with this HTTP status (None: no answer)."""
-        ...
 
 
 def model_client(url: str, key: str | None) -> JsonClient:

@@ -8,14 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
+import tenacity
 
 from otterwiki_semantic.core.http import ProviderError, ProviderTimeoutError
 from otterwiki_semantic.embedding.remote.provider import is_temporary
@@ -29,12 +22,10 @@ class RetryPolicy:
     """Limits for retries; times in seconds."""
 
     timeout: float
-    """For one answer."""
     retries: int
     first_pause: float = 0
     """The longest pause before the first retry. The limit doubles with each further retry; each pause is randomised."""
     total: float = math.inf
-    """For all attempts and the pauses between them."""
 
     def deadline(self) -> float:
         """Return the deadline of a request that starts now, in the time of `time.monotonic`."""
@@ -60,20 +51,20 @@ def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline:
             raise ProviderTimeoutError(policy.total)
         return call(min(policy.timeout, left))
 
-    attempts = Retrying(
-        retry=retry_if_exception(is_temporary),
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_temporary),
         wait=_pause(policy),
-        stop=stop_after_attempt(policy.retries + 1) | stop_before_delay(deadline - time.monotonic()),
+        stop=tenacity.stop_after_attempt(policy.retries + 1) | tenacity.stop_before_delay(deadline - time.monotonic()),
         reraise=True,
     )
     return attempts(attempt)
 
 
-def _pause(policy: RetryPolicy) -> Callable[[RetryCallState], float]:
+def _pause(policy: RetryPolicy) -> Callable[[tenacity.RetryCallState], float]:
     """Pause for as long as the server requests, or else for a random and growing time."""
-    growing = wait_random_exponential(multiplier=policy.first_pause, max=_LONGEST_PAUSE)
+    growing = tenacity.wait_random_exponential(multiplier=policy.first_pause, max=_LONGEST_PAUSE)
 
-    def pause(state: RetryCallState) -> float:
+    def pause(state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         if isinstance(error, ProviderError) and error.retry_after is not None:
             return min(error.retry_after, _LONGEST_PAUSE)

@@ -64,7 +64,7 @@ class SelectedAnswer(Answer, frozen=True, kw_only=True):
     """The passages for one query, best first, with the fields that `fields` names."""
 
     results: tuple[dict[str, Any], ...]  # type: ignore[assignment]
-    """Each result with these fields of `Hit`, as far as it has them."""
+    """The results, each with the requested fields of `Hit` that it has."""
 
 
 class SelectedAnswers(Struct, frozen=True):

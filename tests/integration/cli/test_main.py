@@ -1,3 +1,5 @@
+"""The command line end to end: commands that a shell starts, their output and exit codes."""
+
 from __future__ import annotations
 
 import json

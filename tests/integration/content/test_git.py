@@ -1,3 +1,5 @@
+"""Reading repositories: every way in which git stores HEAD, pages and history, compared with git itself."""
+
 from __future__ import annotations
 
 import os
@@ -55,7 +57,7 @@ def test_a_branch_that_git_packed_is_read_without_git(tmp_path: Path, monkeypatc
     first = commit(tmp_path, {"a.md": "two\n"})
     git(tmp_path, "pack-refs", "--all")
     assert repository.head() == first
-    monkeypatch.setattr(Repository, "_head_from_git", lambda _: pytest.fail("git was asked"))
+    monkeypatch.setattr(Repository, "_run", lambda *_: pytest.fail("git was asked"))
     assert repository.head() == first
     second = commit(tmp_path, {"a.md": "three\n"})
     assert repository.head() == second, "a file of its own counts before the packed line"
@@ -109,7 +111,8 @@ def updated(place: Path, since: str | None = None) -> dict[str, int]:
     repository = Repository(place)
     head = repository.head()
     assert head is not None
-    return {path: change.time for path, change in repository.last_changes(head, since).items()}
+    recent = repository.changes_since(since, head) if since else None
+    return {path: change.time for path, change in (repository.last_changes(head) if recent is None else recent).items()}
 
 
 def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,15 +320,11 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     assert head
     assert set(repository.pages(head)) == {"a", "b"}
     assert repository.changes(first, head) is not None
-    assert set(repository.last_changes(head)) == set(repository.last_changes(head, first)) | {"b"}
-    assert repository.last_commit(head, "a") is not None
+    assert set(repository.last_changes(head)) == {*(repository.changes_since(first, head) or ()), "b"}
+    assert repository.commits(head, "a", 1)
     assert list(repository.read_blobs(repository.page_blobs(head).values())) == [b"AA", b"B"]
     assert repository.root == place
-    assert (repository.root_commit(), repository.has_commit(first), repository.resolve_commit(first[:8])) == (
-        first,
-        True,
-        first,
-    )
+    assert (repository.root_commit(), repository.resolve_commit(first[:8])) == (first, first)
     assert repository.commits_between(first, head, 10) == 1
     assert not trapped.exists(), trapped.read_text()
 

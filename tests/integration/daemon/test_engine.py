@@ -1,3 +1,5 @@
+"""An engine in this process: what searches see at its start, while it follows HEAD, and after damage."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,3 +1,5 @@
+"""The bundled model gives the vectors of the original one, and no other file is taken for it."""
+
 from __future__ import annotations
 
 import json

@@ -12,7 +12,6 @@ from msgspec import structs
 from otterwiki_semantic.content.attachments import kinds
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError
-from otterwiki_semantic.core.filter_expression import PageType
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import FileKind, Filters, Hit, PageListRequest, PageRequest, PageUrls, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -190,7 +189,7 @@ def test_facets_count_kinds_if_there_are_files(index: IndexEngine) -> None:
     facets = index.search(["people and house"], options)[0].facets
     assert facets is not None
     assert facets.type == {"page": 3, "pdf": 1, "text": 1, "word": 1}
-    only_pages = index.search(["people and house"], structs.replace(options, filters=Filters(type=PageType.PAGE)))[0].facets
+    only_pages = index.search(["people and house"], structs.replace(options, filters=Filters(type="page")))[0].facets
     assert only_pages is not None
     assert only_pages.type == {}
 

@@ -1,3 +1,5 @@
+"""After any change in git, a sync leaves the index equal to HEAD, and embeds only new text."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

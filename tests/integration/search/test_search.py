@@ -369,7 +369,7 @@ def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.
     def fail(_queries: Sequence[str]) -> None:
         raise ModelError("the model's file is gone")
 
-    monkeypatch.setattr(index._searcher.queries, "_embed", fail)
+    monkeypatch.setattr(index._searcher.queries._embedder, "embed_queries", fail)
     for mode in Mode:
         answer = ask(index, "pump water", mode=mode)
         assert answer.results[0].path.startswith("garden/")

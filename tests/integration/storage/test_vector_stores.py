@@ -1,3 +1,5 @@
+"""The contract of a vector store, for embedded ChromaDB and a ChromaDB server."""
+
 from __future__ import annotations
 
 import socket

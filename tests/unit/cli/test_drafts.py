@@ -1,3 +1,5 @@
+"""Questions for `eval`, drafted from the wiki's links."""
+
 from __future__ import annotations
 
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions

@@ -1,3 +1,5 @@
+"""The profile `minilm`: every word of a page is in a chunk that fits the model's window."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""Front matter: what is read as fields, and what stays text."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""How sections are grouped before they are divided."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,5 @@
+"""Stemming and detection of each language."""
+
 from __future__ import annotations
 
 import pytest

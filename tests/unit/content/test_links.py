@@ -1,3 +1,5 @@
+"""Links of a page lead where the wiki's own do."""
+
 from __future__ import annotations
 
 import pytest

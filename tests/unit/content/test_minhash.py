@@ -1,3 +1,5 @@
+"""Signatures recognise passages that are nearly equal."""
+
 from __future__ import annotations
 
 from random import Random

@@ -1,3 +1,5 @@
+"""Sections of a page by name: full, shortened, ambiguous and unknown."""
+
 from __future__ import annotations
 
 from itertools import pairwise

@@ -1,3 +1,5 @@
+"""What the parser makes of Markdown: sections, anchors and lines, for any input."""
+
 from __future__ import annotations
 
 import mistune

@@ -1,3 +1,5 @@
+"""The text of inline Markdown and HTML, as a reader sees it."""
+
 from __future__ import annotations
 
 import mistune

@@ -1,3 +1,5 @@
+"""Where sentences end."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Finding names and links in a page's Markdown."""
+
 from __future__ import annotations
 
 import time

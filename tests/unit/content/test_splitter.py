@@ -1,3 +1,5 @@
+"""Dividing text that is too long for a chunk."""
+
 from __future__ import annotations
 
 from dataclasses import replace

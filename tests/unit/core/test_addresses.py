@@ -1,3 +1,5 @@
+"""Which addresses are this machine's."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Pauses after failures, with the clock passed in."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Private files, locks with deadlines, and files that are replaced whole."""
+
 from __future__ import annotations
 
 import os

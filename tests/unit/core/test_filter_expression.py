@@ -1,3 +1,5 @@
+"""The grammar of filter expressions."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.filter_expression import (
+from otterwiki_semantic.core.parameter_parsing import parse_value
+from otterwiki_semantic.core.records.filter_expression import (
     FIELDS,
     MAX_CHARACTERS,
     MAX_CONDITIONS,
@@ -16,11 +19,8 @@ from otterwiki_semantic.core.filter_expression import (
     Expression,
     FilterText,
     Not,
-    PageType,
     parse_filter,
 )
-from otterwiki_semantic.core.parameter_parsing import parse_value
-from otterwiki_semantic.core.records import FileKind
 
 A, B, C = (Condition("tag", name) for name in "abc")
 
@@ -97,7 +97,3 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_any_value_can_be_quoted(value: str) -> None:
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     assert parse_filter(f'path:"{quoted}"') == Condition("path", value.strip())
-
-
-def test_every_kind_of_file_can_be_filtered_by() -> None:
-    assert {str(each) for each in PageType} == {"page", *map(str, FileKind)}

@@ -1,3 +1,5 @@
+"""Durations as people read them."""
+
 from __future__ import annotations
 
 import pytest

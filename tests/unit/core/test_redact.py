@@ -1,3 +1,5 @@
+"""No secret in an error message."""
+
 from __future__ import annotations
 
 from otterwiki_semantic.core.redact import redact

@@ -1,3 +1,5 @@
+"""Where settings come from, and how a bad one is refused."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""What the search log counts, keeps and forgets."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,3 +1,5 @@
+"""The states of a reindexing job."""
+
 from __future__ import annotations
 
 import pytest

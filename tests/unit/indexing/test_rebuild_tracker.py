@@ -1,3 +1,5 @@
+"""The states of a rebuild."""
+
 from __future__ import annotations
 
 import logging

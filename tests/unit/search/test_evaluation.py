@@ -1,3 +1,5 @@
+"""The measures of ranking quality, computed by hand."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Excerpts with marked words."""
+
 from __future__ import annotations
 
 import html

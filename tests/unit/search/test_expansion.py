@@ -1,3 +1,5 @@
+"""Synonyms of a query."""
+
 from __future__ import annotations
 
 import pytest

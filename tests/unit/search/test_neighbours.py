@@ -1,3 +1,5 @@
+"""Joining a passage with its neighbours."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

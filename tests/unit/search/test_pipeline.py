@@ -1,3 +1,5 @@
+"""From candidates to results: shares of pages, duplicates, diversity, reranking."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,3 +1,5 @@
+"""How a query's text is read, and the FTS5 query it becomes."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,3 +1,5 @@
+"""What a result shows."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

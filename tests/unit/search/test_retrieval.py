@@ -1,3 +1,5 @@
+"""Which chunks become candidates, and the order of names, words and meaning."""
+
 from __future__ import annotations
 
 from typing import Any

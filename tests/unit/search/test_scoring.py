@@ -1,3 +1,5 @@
+"""The score of a candidate."""
+
 from __future__ import annotations
 
 import math

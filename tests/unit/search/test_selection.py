@@ -1,3 +1,5 @@
+"""Dropping duplicates and limiting each page's share."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""The catalog: what replacing a page changes, and what readers see meanwhile."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,3 +1,5 @@
+"""Exact search gives the answers of comparing every vector, after any change."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""The file of vectors from which a start reads, and when it is not used."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Filters select the pages and chunks that their conditions describe."""
+
 from __future__ import annotations
 
 import sqlite3

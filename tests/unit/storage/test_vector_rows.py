@@ -1,3 +1,5 @@
+"""Comparing rows of vectors, with float32 and int8."""
+
 from __future__ import annotations
 
 import numpy as np

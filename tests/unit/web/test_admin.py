@@ -1,3 +1,5 @@
+"""The charts of the administrators' page."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

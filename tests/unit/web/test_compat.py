@@ -1,3 +1,5 @@
+"""The earlier plugin's fields."""
+
 from __future__ import annotations
 
 import msgspec

@@ -1,3 +1,5 @@
+"""The size of scripts and styles, and what minifying them leaves alone."""
+
 from __future__ import annotations
 
 from otterwiki_semantic.web.static_files import script, stylesheet

@@ -1,3 +1,5 @@
+"""Sources of an answer that contradict each other."""
+
 from __future__ import annotations
 
 import pytest

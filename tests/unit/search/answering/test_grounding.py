@@ -1,3 +1,5 @@
+"""Which statements their sources support."""
+
 from __future__ import annotations
 
 import time

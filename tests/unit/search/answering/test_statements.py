@@ -1,3 +1,5 @@
+"""An answer's text divided into statements with their sources."""
+
 from __future__ import annotations
 
 import pytest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameter_parsing import Choice, FoldedText, Text, Timestamp, parse_value
+from otterwiki_semantic.core.records.document import FileKind
 
 MAX_CHARACTERS = 2_000
 MAX_CONDITIONS = 50
@@ -36,29 +37,23 @@ _OPERATORS = frozenset({"AND", "OR", "NOT"})
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
-class PageType(Choice):
-    """A page of the wiki, or the kind of an attached file."""
-
-    PAGE = "page"
-    PDF = "pdf"
-    WORD = "word"
-    SLIDES = "slides"
-    SHEET = "sheet"
-    BOOK = "book"
-    HTML = "html"
-    MAIL = "mail"
-    NOTEBOOK = "notebook"
-    TEXT = "text"
-    CODE = "code"
-    IMAGE = "image"
-
-
 class Scope(Choice):
     """Pages alone, or attached files alone."""
 
     PAGES = "pages"
     ATTACHMENTS = "attachments"
 
+
+PAGE = "page"
+_TYPES = (PAGE, *(kind.value for kind in FileKind))
+
+
+def _type(value: Any) -> str:
+    return _TYPES[_TYPES.index(str(value).strip().lower())]
+
+
+PageType = Annotated[str, Meta(extra={"read": _type, "schema": {"type": "string", "enum": [*_TYPES]}})]
+"""`page`, or the kind of an attached file."""
 
 FIELDS: Mapping[str, object] = MappingProxyType(
     {
@@ -79,7 +74,6 @@ class Condition:
     """A condition on one field of a page."""
 
     field: str
-    """One of `FIELDS`."""
     value: str | int
 
 
@@ -119,7 +113,6 @@ FilterText = Annotated[
     str,
     Meta(min_length=1, max_length=MAX_CHARACTERS, extra={"read": _checked}, extra_json_schema={"format": "filter-expression"}),
 ]
-"""The text of a filter expression."""
 
 
 @lru_cache(256)
@@ -140,8 +133,6 @@ class _Token:
 
 
 class _Parser:
-    """Parses by recursive descent, with one token of lookahead."""
-
     def __init__(self, text: str, name: str) -> None:
         self._name = name
         self._tokens = _tokens(text)
@@ -156,16 +147,16 @@ class _Parser:
         return found
 
     def _any_of(self) -> Expression:
-        operands = [self._all_of()]
-        while self._take("OR"):
-            operands.append(self._all_of())
-        return AnyOf(tuple(operands)) if len(operands) > 1 else operands[0]
+        return self._joined("OR", self._all_of, AnyOf)
 
     def _all_of(self) -> Expression:
-        operands = [self._operand()]
-        while self._take("AND"):
-            operands.append(self._operand())
-        return AllOf(tuple(operands)) if len(operands) > 1 else operands[0]
+        return self._joined("AND", self._operand, AllOf)
+
+    def _joined(self, operator: str, part: Callable[[], Expression], kind: type[AnyOf | AllOf]) -> Expression:
+        operands = [part()]
+        while self._take(operator):
+            operands.append(part())
+        return kind(tuple(operands)) if len(operands) > 1 else operands[0]
 
     def _operand(self) -> Expression:
         self._depth += 1
