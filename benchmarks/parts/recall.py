@@ -83,8 +83,8 @@ def _compare(wiki: BuiltWiki) -> list[_Question]:
 
 def _all_vectors(generation: Generation) -> tuple[list[str], Matrix]:
     """Return the ids that ChromaDB holds, and the catalog's vectors of them, which have to be all there are."""
-    ids = sorted(generation.vector_store.ids())
-    known = generation.catalog.get_vectors(ids)
+    ids = sorted(generation.mirror.store.ids())
+    known = generation.catalog.vectors.get(ids)
     assert len(known) == len(ids) == generation.catalog.counts().vectors
     return ids, np.stack([known[vector] for vector in ids])
 
@@ -93,7 +93,7 @@ def _ask(generation: Generation, ids: list[str], matrix: Matrix, vector: Matrix)
     start = time.perf_counter()
     found = sorted(generation.nearest(vector, _DEPTH).found, key=lambda pair: -pair[1])
     after_index = time.perf_counter()
-    of_chroma = generation.vector_store.query(vector, _DEPTH)
+    of_chroma = generation.mirror.store.query(vector, _DEPTH)
     after_chroma = time.perf_counter()
     places = _nearest(matrix, vector, _DEPTH)
     after_all = time.perf_counter()
@@ -101,7 +101,7 @@ def _ask(generation: Generation, ids: list[str], matrix: Matrix, vector: Matrix)
     return _Question(
         recall=len(true & {candidate.vector for candidate, _ in found[:_DEPTH]}) / len(true),
         chroma_recall=len(true & of_chroma.keys()) / len(true),
-        chroma_gathered=len(gathered & generation.vector_store.query(vector, _GATHERED).keys()) / len(gathered),
+        chroma_gathered=len(gathered & generation.mirror.store.query(vector, _GATHERED).keys()) / len(gathered),
         index_ms=(after_index - start) * 1e3,
         chroma_ms=(after_chroma - after_index) * 1e3,
         exact_ms=(after_all - after_chroma) * 1e3,

@@ -111,7 +111,7 @@ class IndexEngine:
         self._map.refresh()
 
     def _load(self) -> None:
-        """Load what searches and suggestions need; add missing names for suggestions to an index of an earlier version."""
+        """Load what searches need."""
         serving = self._manager.serving
         if serving is None:
             return
@@ -120,9 +120,8 @@ class IndexEngine:
             self._searcher.warm_up(serving)
         try:
             serving.catalog.reader.page_names()
-            serving.catalog.labels.refresh()
         except CatalogError as error:
-            log.info("names are loaded by the first search, and some are not suggested: %s", error)
+            log.info("names are loaded by the first search: %s", error)
 
 
 def _telemetry() -> Telemetry:

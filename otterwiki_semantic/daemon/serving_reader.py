@@ -41,7 +41,7 @@ class ServingReader:
         """Return the serving generation's answer, or None without one; retry if it fails or is replaced."""
         generation = self._manager.serving
         while generation is not None:
-            store = generation.vector_store
+            store = generation.mirror.store
             try:
                 with generation.catalog.snapshot():
                     return question(generation)
@@ -72,7 +72,7 @@ class ServingReader:
         for excluded, excluder in self._manager.index.excluded_pages(generation).items():
             if page_key(excluded) == page_key(path):
                 raise page_excluded(excluded, excluder)
-        raise page_not_found("the index", path, generation.catalog.blobs())
+        raise page_not_found("the index", path, generation.catalog.pages.blobs())
 
     def _recover(self, failed: Generation, store: VectorStore, failure: VectorStoreError | CatalogError) -> Generation:
         """Return the generation to query next: the same without its vector store, or its successor if the catalog fails."""

@@ -52,7 +52,7 @@ class StatusReport:
         self._rollback = rollback
         self._telemetry = telemetry
         self._commits_behind = lru_cache(1)(self._count_behind)
-        self._stages = manager.syncs.indexer.embedding, manager.rebuilds.builder.indexer.embedding
+        self._stages = manager.syncs.indexer.embedding, manager.rebuilds.indexer.embedding
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
         """Return the status of the serving generation, or of the index without one if its catalog fails."""
@@ -100,7 +100,7 @@ class StatusReport:
             vectors=counts.vectors,
             model=self._recipe.embedder.name,
             generation=generation.name if generation else None,
-            collection=generation.vector_store.name if generation else None,
+            collection=generation.mirror.store.name if generation else None,
             chroma=generation.mirror.fill if generation else None,
             progress=manager.syncs.progress.snapshot(),
             rebuild=manager.rebuilds.tracker.status,
@@ -110,7 +110,7 @@ class StatusReport:
             owner_pid=os.getpid(),
             version=__version__,
             problems=(*self._problems(generation, failure, index), *_not_shown(generation, urls)),
-            is_outdated=generation is not None and manager.rebuilds.builder.is_outdated(generation),
+            is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
             previous=_previous(manager.previous.generation),
             rollback=self._rollback,
             reranker=self._reranking.name,
@@ -127,7 +127,7 @@ class StatusReport:
         rebuilds = self._manager.rebuilds
         found = [failure, RepositoryError(index.error) if index.error and not failure else None]
         if generation is not None:
-            refusal = rebuilds.builder.refusal(generation)
+            refusal = rebuilds.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
             found += [generation.mirror.error, generation.mirror.publication_error, unbuilt]
         try:
@@ -172,7 +172,7 @@ def _bad_pages(generation: Generation) -> list[Problem]:
     if not generation.catalog.is_current:
         return []
     found = generation.catalog.pages.problems()
-    files = generation.catalog.file_states() if found else {}
+    files = generation.catalog.pages.file_states() if found else {}
     of_pages, of_files = [each for each in found if each[0] not in files], [each for each in found if each[0] in files]
     return [*_bad(of_pages, "page", _SHORTEN), *_bad(of_files, "attached file", _REPLACE)]
 

@@ -23,10 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddingStage:
-    """Embed the chunks of syncs.
+    """Embed the chunks of syncs; a chunk on which the model fails gets no vector.
 
-    A chunk on which the model fails gets no vector. After three consecutive failures, the model is not used again in the same
-    sync; if it cannot be reached, it is not used for 30 s.
+    After three failures in a row the model is not used again in the same sync; if it cannot be reached, not for 30 s.
     """
 
     def __init__(self, embedder: Embedder, check_stop: Callable[[], None], telemetry: Telemetry) -> None:
@@ -40,7 +39,6 @@ class EmbeddingStage:
         self.texts = 0
         """Chunks embedded since this object was created."""
         self.seconds = 0.0
-        """The model's time for these chunks."""
         self.error: str | None = None
         """The model's failure in the last sync that used it; None if there was none."""
 

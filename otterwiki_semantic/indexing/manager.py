@@ -16,14 +16,13 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
 from otterwiki_semantic.core.records import RebuildStatus, SearchOptions
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.indexing.mirror_job import MirrorJob
-from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.promotion import QualityGate
-from otterwiki_semantic.indexing.rebuild import Builder, RebuildJob, RebuildTracker
+from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.serving_index import ServingIndex
-from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.search import query_in_languages, search_chunks
 from otterwiki_semantic.storage import Generation, GenerationStore
@@ -31,7 +30,6 @@ from otterwiki_semantic.storage import Generation, GenerationStore
 _WAKE_SECONDS = 0.05
 """A save calls several hooks before it returns: a single sync shortly after covers all of them and delays no user."""
 _LOOK_SECONDS = 0.25
-"""How often a search that waits for HEAD checks its timeout."""
 _ANY_QUERY = "a question"
 _SYNC = "sync"
 
@@ -53,22 +51,15 @@ class IndexManager:
     ) -> None:
         """`interval` is the longest time between two syncs in seconds. For `recipe_of` see `PreviousIndex`."""
         self.model, self.gate = model, gate
-        recipe = model.recipe
         self._generations = generations
         self._interval = interval
-        self.index = index = ServingIndex(repository)
+        self.index = index = ServingIndex(repository, generations, model, telemetry)
         self.scheduler = scheduler = Scheduler()
-        self._loader = loader = PageLoader(repository, recipe.embedder, generations.data_dir, recipe.languages)
-        self.syncs = SyncJob(repository, generations, model, index, loader, telemetry)
-        self.previous = PreviousIndex(repository, generations, recipe, recipe_of, index, loader)
-        tracker = RebuildTracker(self.syncs.jobs, telemetry)
-        indexer = Indexer(repository, recipe, lambda: index.is_stopping, telemetry, loader)
-        builder = Builder(repository, generations, model, gate, indexer, tracker)
-        parts = generations, recipe, index, self.previous, self.syncs, scheduler
-        self.rebuilds = RebuildJob(builder, tracker, *parts, on_ended=self._after_rebuild)
+        self.syncs = SyncJob(index)
+        self.previous = PreviousIndex(index, recipe_of)
+        self.rebuilds = RebuildJob(index, self.previous, self.syncs, scheduler, gate, self._after_rebuild)
         self.mirroring = MirrorJob(index, scheduler, self._tidy, self.mark_corrupt)
         self.on_synced: Callable[[], None] = lambda: None
-        """Callbacks, run in the background after each sync."""
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and start the jobs."""
@@ -88,7 +79,7 @@ class IndexManager:
         if self.index.is_stopping:
             return
         self.index.stop()
-        self._loader.close()
+        self.index.loader.close()
         self.scheduler.stop(timeout, _SYNC)
         has_ended = self.index.changing.acquire(timeout=timeout)
         for generation in (self.index.generation, self.previous.generation):
@@ -174,7 +165,7 @@ class IndexManager:
     def _can_serve(self, generation: Generation) -> bool:
         if self.model.recipe.matches(generation):
             return True
-        if not generation.catalog.is_current and generation.catalog.exclude != self.index.exclude:
+        if not generation.catalog.is_current and generation.catalog.rule("exclude") != self.index.repository.exclude:
             log.warning("the index is of another version and has other pages than SEMANTIC_EXCLUDE leaves; it is built again")
             return False
         try:
@@ -211,7 +202,6 @@ class IndexManager:
         self.wake()
 
     def _check_catalog(self) -> None:
-        """Read the whole catalog once, to find corruption early."""
         serving = self.serving
         if serving is None:
             return
@@ -224,7 +214,6 @@ class IndexManager:
             log.warning("the catalog was not checked: %s", error)
 
     def _compact(self) -> None:
-        """Return unused space of the serving generation to the disk, without blocking searches."""
         try:
             with self.index.changing:
                 serving = self.serving

@@ -41,7 +41,6 @@ class MirrorJob:
         self._waits_since: float | None = None
         """When the oldest change that is not mirrored was made."""
         self._requested: tuple[str, str | None] | None = None
-        """The generation and revision of the last request."""
         self._backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
 
     def request(self, generation: Generation) -> None:
@@ -83,6 +82,5 @@ class MirrorJob:
             self._scheduler.run_within(pause, _SLOT, self._run)
 
     def _is_settled(self, generation: Generation) -> bool:
-        """Whether a generation equals a commit and may be written to."""
         catalog = generation.catalog
         return catalog.is_current and catalog.is_in_place and not (catalog.is_changing or self._index.is_left_to_rebuild)

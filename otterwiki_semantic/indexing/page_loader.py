@@ -7,10 +7,10 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -20,20 +20,17 @@ from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCount
 from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, read_front_matter
 from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, parse_source, prepare_page
 from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError, ModelError
+from otterwiki_semantic.core.files import open_private
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import Document, FileKind, Indexed, Page
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.indexing.crash_log import CrashLog
 
 _MAX_CRASHES = 3
-_MANY_PAGES = 200
-"""The number of pages from which several processes read them."""
-_MANY_FILES = 8
-"""The number of attached files from which several processes read them."""
+_MANY_PAGES, _MANY_FILES = 200, 8
+"""The numbers of pages, and of attached files, from which several processes read them."""
 _FILE_SECONDS = 60.0
-"""CPU seconds for converting an attached file to Markdown."""
 _MAX_PROCESSES = 8
 _IDLE_SECONDS, _NICENESS = 10.0, 10
 """The processes that read many pages: seconds until an idle one exits, and the niceness that favours searches and the wiki."""
@@ -43,11 +40,42 @@ _PAGES_AHEAD, _BYTES_AHEAD = 192, 4 << 20
 log = logging.getLogger(__name__)
 
 
+class CrashLog:
+    """Records in a small file which page is being read, for the next process if this one is killed.
+
+    A page that ended several processes in a row is read more carefully. Pages are also read without the file.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._file: int | None = None
+        self._attempts: dict[str, int] = {}
+        if path is not None:
+            with suppress(OSError):
+                self._file = open_private(path)
+                blob, _, attempts = os.read(self._file, 100).decode("ascii", errors="replace").partition(" ")
+                self._attempts = {blob: int(attempts)} if attempts.isdecimal() else {}
+
+    def crashes(self, file: PageFile) -> int:
+        """Return how many processes in a row have ended while reading this page."""
+        return self._attempts.get(file.blob, 0)
+
+    @contextmanager
+    def reading(self, file: PageFile) -> Iterator[None]:
+        """Record that the block reads a page."""
+        self._write(f"{file.blob} {self.crashes(file) + 1}")
+        yield
+        self._write("")
+
+    def _write(self, line: str) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                os.ftruncate(self._file, os.pwrite(self._file, line.encode("ascii"), 0))
+
+
 class PageLoader:
     """Read, parse, chunk and analyse pages in separate processes, which are killed if a page takes too long.
 
-    One process reads the pages of an edit and waits for the next one. Many pages are read by additional processes, one per
-    available CPU, which exit afterwards to free their memory.
+    One process reads the pages of edits. Many pages are read by one more per CPU, which exit afterwards to free their memory.
     """
 
     def __init__(
@@ -60,7 +88,7 @@ class PageLoader:
     ) -> None:
         self._repository = repository
         self._embedder = embedder
-        self._crash_log = CrashLog(data_dir / "reading") if data_dir else None
+        self._crash_log = CrashLog(data_dir and data_dir / "reading")
         processes = min(processes or len(os.sched_getaffinity(0)), _MAX_PROCESSES)
         self._worker = WorkerProcess()
         self._others = [WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(processes if processes > 1 else 0)]
@@ -80,26 +108,21 @@ class PageLoader:
         reader = _PageReader(self._embedder, profile, self._languages, self._repository)
         contents = self._contents(files)
         for file, content in islice(contents, self._read_singly(files)):
-            with self._reading(file):
-                page = reader.read(file, content, self._worker, self._crashes(file))
+            with self._crash_log.reading(file):
+                page = reader.read(file, content, self._worker, self._crash_log.crashes(file))
             yield page
         yield from self._load_at_once(contents, reader)
 
     def _contents(self, files: Sequence[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
         """Yield files with their contents; empty for an attached file that is too large, or whose text is known."""
-        unread = [not file.kind or (file.size <= MAX_FILE_BYTES and not self._is_known(file)) for file in files]
+        known = self._repository.file_text
+        unread = [not file.kind or (file.size <= MAX_FILE_BYTES and known(file.blob, file.kind) is None) for file in files]
         max_bytes = MAX_FILE_BYTES if any(file.kind for file in files) else MAX_PAGE_BYTES
-        blobs = self._repository.read_blobs(
-            (file.blob for file, is_unread in zip(files, unread, strict=True) if is_unread), max_bytes
-        )
+        blobs = self._repository.read_blobs((file.blob for file in compress(files, unread)), max_bytes)
         for file, is_unread in zip(files, unread, strict=True):
             yield file, next(blobs) if is_unread else b""
 
-    def _is_known(self, file: PageFile) -> bool:
-        return file.kind is not None and self._repository.file_text(file.blob, file.kind) is not None
-
     def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
-        """Yield pages in order, read by several processes."""
         idle: SimpleQueue[WorkerProcess] = SimpleQueue()
         for other in self._others:
             idle.put(other)
@@ -127,26 +150,19 @@ class PageLoader:
             executor.shutdown(wait=False, cancel_futures=True)
 
     def _result(self, file: PageFile, _size: int, future: Future[Page]) -> Page:
-        with self._reading(file):
+        with self._crash_log.reading(file):
             return future.result()
 
     def _read_singly(self, files: Sequence[PageFile]) -> int:
-        """Return how many of the first files to read one by one.
+        """Return how many of the first files to read one by one: all of a few, and of many up to those that may crash.
 
-        One of many, so that the process for edits is ready for them. After a page has ended the index daemon, also the pages
-        that were read at the same time.
+        The first of many warms up the process for edits.
         """
         many = _MANY_FILES if any(file.kind for file in files) else _MANY_PAGES
         if len(files) < many or not self._others:
             return len(files)
-        suspect = next((place for place, file in enumerate(files) if self._crashes(file)), None)
+        suspect = next((place for place, file in enumerate(files) if self._crash_log.crashes(file)), None)
         return 1 if suspect is None else suspect + 1 + _PAGES_AHEAD
-
-    def _reading(self, file: PageFile) -> AbstractContextManager[None]:
-        return self._crash_log.reading(file) if self._crash_log else nullcontext()
-
-    def _crashes(self, file: PageFile) -> int:
-        return self._crash_log.crashes(file) if self._crash_log else 0
 
     def close(self) -> None:
         """Stop the processes."""
@@ -164,12 +180,10 @@ class _PageReader:
             portable: TokenCounter | None = getattr(embedder, "word_counter", None)
         except ModelError:  # reported by the embedding stage; only the tokenizer is missing here
             portable = ByteCounter()
-        self._is_portable = portable is not None
-        """Whether another process can count tokens; otherwise pages are only parsed there."""
+        self._is_portable = portable is not None  # otherwise another process can parse pages, but not count tokens
         self._settings = PageSettings(portable or embedder, profile, tuple(languages), repository.notation)
 
     def read(self, file: PageFile, content: bytes, worker: WorkerProcess, crashes: int) -> Page:
-        """Return a page; as plain text if the parser fails, or should not be tried again."""
         problems = []
         if file.kind:
             text, problem = self._attachment_text(file, file.kind, content, worker, crashes)
@@ -191,7 +205,6 @@ class _PageReader:
     def _attachment_text(
         self, file: PageFile, kind: FileKind, content: bytes, worker: WorkerProcess, crashes: int
     ) -> AttachmentText:
-        """Return a file as Markdown; without text and with the reason if it cannot be read."""
         if file.size > MAX_FILE_BYTES:
             return AttachmentText("", f"it has {file.size >> 20:,} MB; files of up to {MAX_FILE_BYTES >> 20} MB are read")
         if known := self._repository.file_text(file.blob, kind):
@@ -199,9 +212,8 @@ class _PageReader:
         if crashes >= _MAX_CRASHES:
             return AttachmentText("", f"the index daemon ended {crashes} times in a row while it read the file")
         try:
-            text = AttachmentText(
-                *worker.call(_FILE_SECONDS, file_to_markdown, file.path, kind, content, self._repository.attachments.ocr)
-            )
+            ocr = self._repository.attachments.ocr
+            text = AttachmentText(*worker.call(_FILE_SECONDS, file_to_markdown, file.path, kind, content, ocr))
         except AttachmentError as error:
             text = AttachmentText("", f"it {error}")
         except LimitExceededError as error:  # may succeed next time
@@ -211,7 +223,6 @@ class _PageReader:
         return text
 
     def _prepared(self, file: PageFile, text: str, worker: WorkerProcess, crashes: int) -> tuple[Page, str]:
-        """Return a page, and why it is plain text."""
         seconds, failure = parse_seconds(len(text)), ""
         if crashes >= _MAX_CRASHES:
             failure = f"the index daemon ended {crashes} times in a row while it read the page"
@@ -244,14 +255,13 @@ class _PageReader:
         return replace(parse_plain_text(text), front_matter=front_matter)
 
     def _divided(self, file: PageFile, document: Document, text: str, failure: str) -> tuple[Page, str]:
-        """Chunk a page in this process."""
         settings = self._settings
         try:
             return divide_page(file.path, file.blob, document, settings, file.kind), failure
-        except ModelError:  # as above, but later
-            return divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()), file.kind), failure
+        except ModelError:  # the tokenizer is missing
+            pass
         except Exception as error:
             log.exception("the page %s cannot be divided", file.path)
             document = replace(parse_plain_text(text), front_matter={"search": page_indexing(document.front_matter)})
-            page = divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()), file.kind)
-            return page, f"it cannot be divided: {error}"
+            failure = f"it cannot be divided: {error}"
+        return divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()), file.kind), failure

@@ -6,14 +6,12 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RollbackError, SemanticError
-from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Indexer
-from otterwiki_semantic.storage import Generation, GenerationStore
+from otterwiki_semantic.storage import Generation
 
 log = logging.getLogger(__name__)
 
@@ -21,24 +19,12 @@ log = logging.getLogger(__name__)
 class PreviousIndex:
     """The serving generation's predecessor of another recipe. Changed only while `ServingIndex.changing` is held."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        generations: GenerationStore,
-        recipe: IndexRecipe,
-        recipe_of: Callable[[Generation], IndexRecipe],
-        index: ServingIndex,
-        loader: PageLoader,
-    ) -> None:
+    def __init__(self, index: ServingIndex, recipe_of: Callable[[Generation], IndexRecipe]) -> None:
         """`recipe_of` returns the recipe of a generation that was built with other settings."""
-        self._repository = repository
-        self._generations = generations
-        self._recipe = recipe
-        self._recipe_of = recipe_of
         self._index = index
-        self._loader = loader
+        self._generations = index.generations
+        self._recipe_of = recipe_of
         self.generation: Generation | None = None
-        """None if there is nothing to return to."""
         self._tidied = ""
         """The serving generation for which unneeded generations were last removed."""
 
@@ -58,13 +44,14 @@ class PreviousIndex:
 
     def remove_others(self, serving: Generation | None) -> None:
         """Remove all unneeded generations except the serving one; an unfinished build of the current recipe is kept."""
-        is_outdated = serving is not None and not self._recipe.matches(serving)
-        self._generations.remove_others(serving, self._recipe.fingerprint if is_outdated else "")
+        recipe = self._index.model.recipe
+        is_outdated = serving is not None and not recipe.matches(serving)
+        self._generations.remove_others(serving, recipe.fingerprint if is_outdated else "")
 
     def _follow(self, previous: Generation, serving: Generation) -> None:
-        """Bring the previous generation's keyword index to HEAD; only vectors of the serving generation are copied.
+        """Bring the previous generation's words to HEAD; copy only vectors that the serving one has.
 
-        Other changes are embedded if it serves again. If its recipe is uncertain, it stays unchanged until then.
+        If its recipe is uncertain, it stays unchanged.
         """
         try:
             if previous.catalog.commit == serving.catalog.commit:
@@ -72,8 +59,8 @@ class PreviousIndex:
             recipe = self._recipe_of(previous)
             if not recipe.matches(previous):
                 return
-            loader = self._loader.with_model(recipe.embedder, recipe.languages)
-            indexer = Indexer(self._repository, recipe, lambda: self._index.is_stopping, loader=loader)
+            loader = self._index.loader.with_model(recipe.embedder, recipe.languages)
+            indexer = Indexer(self._index.repository, recipe, lambda: self._index.is_stopping, loader=loader)
             shared = serving.catalog if previous.vector_fingerprint == serving.vector_fingerprint else None
             plan = indexer.plan(previous.catalog, embed=False, previous=shared)
             if plan is not None:
@@ -92,8 +79,7 @@ class PreviousIndex:
     def roll_back(self, record: Callable[[Generation, Generation], None]) -> Generation:
         """Return the previous generation, which will serve when the index is reopened; the serving one is kept.
 
-        `record` is called with both before any change. Errors: `RollbackError` if there is none, or if the change cannot be
-        written.
+        `record` is called with both before any change. Errors: `RollbackError` if there is none, or if that cannot be written.
         """
         previous, serving = self.generation, self._index.generation
         if previous is None or serving is None or not (previous.catalog.is_current and previous.catalog.is_in_place):
@@ -108,5 +94,5 @@ class PreviousIndex:
                 self._generations.set_previous(previous)
             raise RollbackError(f"the rollback cannot be written to the data directory: {error}") from error
         self._index.has_rolled_back = True
-        log.warning("the index %s is to serve again, in place of %s", previous.name, serving.name)
+        log.warning("rolled back to the index %s, which will serve in place of %s", previous.name, serving.name)
         return previous

@@ -36,10 +36,7 @@ class ProgressTracker:
         self.begin((), 0)
 
     def begin(self, files: Sequence[PageFile], removed: int, pages: int = 0, chunks: int = 0) -> None:
-        """Start counting the files to index and the removed pages, in addition to copied ones.
-
-        `pages` and `chunks` already have vectors, if this continues an earlier sync.
-        """
+        """Start counting files to index and removed pages; `pages` and `chunks` have vectors from an earlier sync."""
         with self._lock:
             self._pages_before, self._chunks_before = pages, chunks
             self._started = time.monotonic()
@@ -129,10 +126,7 @@ class ProgressTracker:
 
 @contextmanager
 def announced(tracker: ProgressTracker, *, is_build: bool, indexed: Callable[[], tuple[int, int] | None]) -> Iterator[None]:
-    """Announce the progress of the block, and afterwards the numbers of pages and chunks that `indexed` returns.
-
-    The end of a build is always announced, the end of other work only if it takes long, and a failure never.
-    """
+    """Announce the progress of the block, and at the end of a build or of long work the pages and chunks that are `indexed`."""
     start, ended = time.monotonic(), threading.Event()
     announcing = threading.Thread(target=_announce, args=(tracker, start, ended), name="announcing", daemon=True)
     announcing.start()

@@ -49,8 +49,7 @@ def estimate(
 ) -> Estimate:
     """Estimate the cost of a new index: from the serving one if it is complete, otherwise from the size of the pages.
 
-    The model is timed with a few chunks of the wiki; an index that `copies` the serving one needs neither the model nor the
-    pages. `place` is a directory on the disk of the new index.
+    The model is timed with a few chunks. `place` is a directory on the disk of the new index.
     """
     free = shutil.disk_usage(place).free
     if serving is None or serving.catalog.meta("commit") is None:
@@ -68,7 +67,7 @@ def estimate(
 def _seconds_per_text(serving: Generation, embedder: Embedder) -> float:
     if not serving.catalog.is_current:  # it may have texts that no model may see any more
         return _SECONDS_PER_TEXT
-    texts = serving.catalog.sample_texts(_SAMPLE)
+    texts = serving.catalog.reader.sample_texts(_SAMPLE)
     if not texts:
         return 0.0
     start = time.perf_counter()
@@ -91,18 +90,13 @@ def check_disk_space(wanted: Estimate, place: Path) -> None:
 
 
 def check_complete(generation: Generation, allowed: int) -> None:
-    """Refuse an incomplete index.
-
-    ChromaDB is filled only when the index serves; until then, searches use the catalog's vectors. Raises `ModelError` if the
-    model failed on more pages than `allowed` (the number in the serving index), and on more than one in a hundred.
-    """
+    """Raise `ModelError` if the model failed on more pages than `allowed`, and on more than one in a hundred."""
     counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
     if unfinished > max(1, counts.pages // 100, allowed):
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
 
 
-_HYBRID, _SEMANTIC = "hybrid", "semantic"
-_RANKINGS = {_HYBRID: RANKED_PAGES, _SEMANTIC: structs.replace(RANKED_PAGES, mode=Mode.SEMANTIC)}
+_RANKINGS = {"hybrid": RANKED_PAGES, "semantic": structs.replace(RANKED_PAGES, mode=Mode.SEMANTIC)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +106,12 @@ class QualityGate:
     recipe: IndexRecipe
     read_queries: Callable[[], Sequence[JudgedQuery]]
     asking: Callable[[Generation], Ask]
-    """Returns a function that searches a generation, serving or not."""
 
     def measure(self, generation: Generation, queries: Sequence[JudgedQuery]) -> tuple[Run, Run]:
-        """Run judged queries, and return the runs of hybrid searches and of searches by meaning alone.
-
-        While the model is available, the metrics are recorded in the catalog.
-        """
+        """Return the runs of hybrid searches and of searches by meaning; with the index's model, they are recorded in it."""
         hybrid, semantic = judge(self.asking(generation), queries, _RANKINGS, only_pages=True)
         if self.recipe.matches_vectors(generation) and generation.catalog.is_current:
-            rows = _rows(hybrid, semantic)
-            generation.catalog.set_meta(_cache_key(queries), json.dumps(rows))
+            generation.catalog.set_meta(_cache_key(queries), json.dumps(_rows(hybrid, semantic)))
         return hybrid, semantic
 
     def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> tuple[Figures, Figures] | None:
@@ -138,7 +127,6 @@ class QualityGate:
         return fall(*both) if both else None
 
     def _known_rows(self, generation: Generation, queries: Sequence[JudgedQuery]) -> Rows:
-        """Return the metrics of an index, recorded ones if its model is no longer available."""
         if self.recipe.matches_vectors(generation):
             return _rows(*self.measure(generation, queries))
         return _cached_rows(generation, queries) or _rows(self.measure(generation, queries)[0], None)
@@ -152,8 +140,7 @@ def _cached_rows(generation: Generation, queries: Sequence[JudgedQuery]) -> Rows
 def _figures_of_answerable(
     before: Rows, after: Rows, queries: Sequence[JudgedQuery], newer: Generation
 ) -> tuple[Figures, Figures] | None:
-    """Return the metrics of both over the queries for which the newer index has a page; None if there are none."""
-    kept = answerable(queries, newer.catalog.blobs())
+    kept = answerable(queries, newer.catalog.pages.blobs())
     if not kept:
         return None
     old, new = ([rows[number] for number in kept] for rows in (before, after))
@@ -172,13 +159,3 @@ def _figures(rows: Rows) -> Figures:
 
 def _cache_key(queries: Sequence[JudgedQuery]) -> str:
     return f"judged {fingerprint(queries)}"
-
-
-def check_quality(before: Figures, after: Figures) -> None:
-    """Refuse an index that is much worse than the serving one in any metric; `RebuildRefusedError` contains both values."""
-    worse = fall(before, after)
-    if worse is not None:
-        raise RebuildRefusedError(
-            f"the new index finds less: {worse}; the old index continues to serve. To use the new one anyway, unset "
-            "SEMANTIC_EVAL_QUERIES"
-        )

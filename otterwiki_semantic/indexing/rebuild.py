@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 
 from msgspec import structs
 
-from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
@@ -25,13 +24,13 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.previous_index import PreviousIndex
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced
-from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, check_quality, estimate
-from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
+from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, estimate
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.serving_index import ServingIndex
-from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.indexing.sync_job import SyncJob
-from otterwiki_semantic.storage import Generation, GenerationStore
+from otterwiki_semantic.search.evaluation import fall
+from otterwiki_semantic.storage import Generation
 
 _RETRY_SECONDS = 600.0
 """How long after a rebuild none is started automatically."""
@@ -51,9 +50,7 @@ class RebuildTracker:
         self._status = RebuildStatus()
         self._cooldown = Cooldown(_RETRY_SECONDS)
         self.error: Exception | None = None
-        """Why the last rebuild failed."""
         self._serving: str | None = None
-        """The name of the serving generation when the last rebuild began."""
 
     @property
     def status(self) -> RebuildStatus:
@@ -131,25 +128,28 @@ class RebuildTracker:
             self._status = ended
 
 
-class Builder:
-    """Build another generation next to the serving one."""
+class RebuildJob:
+    """Build another generation next to the serving one, and replace it; one rebuild at a time."""
 
     def __init__(
         self,
-        repository: Repository,
-        generations: GenerationStore,
-        model: ModelStatus,
+        index: ServingIndex,
+        previous: PreviousIndex,
+        syncs: SyncJob,
+        scheduler: Scheduler,
         gate: QualityGate,
-        indexer: Indexer,
-        tracker: RebuildTracker,
+        on_ended: Callable[[], None],
     ) -> None:
-        self._repository = repository
-        self._generations = generations
-        self._recipe = model.recipe
-        self._model = model
+        self._index = index
+        self._generations = index.generations
+        self._recipe = index.model.recipe
+        self._previous = previous
+        self._syncs = syncs
+        self._scheduler = scheduler
         self._gate = gate
-        self.indexer = indexer
-        self._tracker = tracker
+        self._on_ended = on_ended
+        self.tracker = RebuildTracker(syncs.jobs, index.telemetry)
+        self.indexer = index.new_indexer()
         self._embeds_all = False
         """Whether the rebuild that is running reuses no vectors."""
 
@@ -162,145 +162,19 @@ class Builder:
         fingerprint, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if fingerprint == self._recipe.fingerprint else None
 
-    def begin(self, serving: Generation | None, *, full: bool, embed: bool = False) -> None:
-        """Record the start of a rebuild, with an estimate; a `full` one reads every page again, even if unchanged.
-
-        With `embed` every passage is also embedded again.
-        Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
-        """
-        self._tracker.check_idle()
-        copies = not (full or embed) and self._can_copy(serving)
-        # This may use the model for long; the status is not locked.
-        wanted = self._estimate(serving, copies=copies, embeds=embed)
-        check_disk_space(wanted, self._generations.data_dir)
-        self._tracker.begin(serving, wanted, copies=copies)
-        self._embeds_all = embed
-
-    def _can_copy(self, serving: Generation | None) -> bool:
-        """Whether a rebuild of the same pages would equal the serving generation."""
-        if serving is None or not (self._recipe.matches(serving) and serving.catalog.is_current):
-            return False
-        return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
-
-    def _estimate(self, serving: Generation | None, *, copies: bool, embeds: bool) -> Estimate:
-        head = self._repository.head()
-        text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
-        embeds = embeds or serving is None or not self._recipe.matches(serving)  # other chunks have other texts
-        place = self._generations.data_dir
-        return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
-
-    def build(self, serving: Generation, kept: Generation | None = None) -> Generation:
-        """Build a generation next to the serving one, and return it if it is complete and good enough.
-
-        With the recipe of the serving generation, it begins as a copy, if that is sound, and only changes are indexed. With
-        another recipe, it continues `kept`, an earlier index of this recipe, which also survives a failure; or an unfinished
-        build, or one on which the model failed.
-
-        If the serving generation supports only keyword search, because its model is another one, the new one is returned as
-        soon as keyword search finds all pages, unless judged queries must compare both; its next sync embeds the pages.
-        """
-        self._model.refresh()
-        is_other = not self._recipe.matches(serving)
-        unfinished = kept or (self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None)
-        new = (
-            unfinished
-            or self._copy(serving)
-            or self._generations.create(self._recipe.embedder, self._recipe.profile, self._recipe.languages)
-        )
-        try:
-            if not self._fill(new, serving, is_continued=unfinished is not None):
-                return new
-            check_complete(new, serving.catalog.unfinished)
-            self._check_quality(new, serving)
-        except BaseException as error:
-            if new is kept:
-                pass
-            elif is_other and isinstance(error, Stopped | ModelError):
-                new.close()  # kept for the next build, which reuses its vectors
-            else:
-                new.destroy()
-            raise
-        return new
-
-    def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
-        """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can compute."""
-        has_vectors = self._recipe.matches_vectors(serving)
-        previous = serving.catalog if has_vectors and not self._embeds_all else None
-        may_serve_early = not has_vectors and not self._gate.read_queries()
-        plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
-        while plan is not None:
-            result = self.indexer.sync(new, plan, self._tracker.progress, should_yield=lambda: may_serve_early)
-            if may_serve_early and not result.is_whole:
-                return False
-            plan = self.indexer.plan(new.catalog, previous=previous)
-        return True
-
-    def _copy(self, serving: Generation) -> Generation | None:
-        """Return a copy of the serving generation; None if the pages must be read again."""
-        if not self._tracker.status.copies:
-            return None
-        try:
-            new = self._generations.copy(serving)
-        except CatalogCorruptError as error:
-            log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
-            self._tracker.update(copies=False)
-            return None
-        counts = new.catalog.counts()
-        self._tracker.progress.reset(counts.pages, counts.chunks)
-        return new
-
-    def _check_quality(self, new: Generation, serving: Generation) -> None:
-        """Compare both on the judged queries; `RebuildRefusedError` if the new one is much worse."""
-        queries = self._gate.read_queries()
-        if not queries or not serving.catalog.is_current:  # a catalog that cannot follow HEAD is no alternative
-            return
-        found = self._gate.compare(serving, new, queries)
-        if found is None:
-            return
-        before, after = found
-        changes = before.semantic_recall, after.semantic_recall, before.mrr, after.mrr
-        self._tracker.update(recall=Recall(before.recall, after.recall, *changes))
-        try:
-            check_quality(before, after)
-        except RebuildRefusedError as error:
-            with suppress(CatalogError):
-                serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {error}")
-            raise
-
-
-class RebuildJob:
-    """Replace the serving generation with a new one, one rebuild at a time."""
-
-    def __init__(
-        self,
-        builder: Builder,
-        tracker: RebuildTracker,
-        generations: GenerationStore,
-        recipe: IndexRecipe,
-        index: ServingIndex,
-        previous: PreviousIndex,
-        syncs: SyncJob,
-        scheduler: Scheduler,
-        on_ended: Callable[[], None],
-    ) -> None:
-        self.builder = builder
-        self.tracker = tracker
-        self._generations = generations
-        self._recipe = recipe
-        self._index = index
-        self._previous = previous
-        self._syncs = syncs
-        self._scheduler = scheduler
-        self._on_ended = on_ended
-
     def request(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
-        """Start a rebuild; a `full` one, as for a damaged keyword index, reads every page again.
+        """Start a rebuild; a `full` one reads every page again, and with `embed` every passage is embedded again.
 
-        With `embed` every passage is also embedded again. Raises errors of `Builder.begin`.
+        Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
         """
         serving = self._index.generation
         is_damaged = serving is not None and serving is self._index.damaged_keywords
-        self.builder.begin(serving, full=full or is_damaged, embed=embed)
+        self.tracker.check_idle()
+        copies = not (full or is_damaged or embed) and self._can_copy(serving)
+        wanted = self._estimate(serving, copies=copies, embeds=embed)  # may use the model for long
+        check_disk_space(wanted, self._generations.data_dir)
+        self.tracker.begin(serving, wanted, copies=copies)
+        self._embeds_all = embed
         self._index.is_left_to_rebuild = is_damaged
         self._scheduler.run_in(0, "rebuild", self._run)
         return self.tracker.status
@@ -312,7 +186,7 @@ class RebuildJob:
             return
         try:
             is_damaged = serving is self._index.damaged_keywords
-            if self.tracker.may_start and (is_damaged or self.builder.is_outdated(serving)):
+            if self.tracker.may_start and (is_damaged or self.is_outdated(serving)):
                 self.request()
         except RebuildRunningError:
             return
@@ -329,7 +203,6 @@ class RebuildJob:
         self._on_ended()
 
     def _rebuild_and_promote(self) -> None:
-        """Build another generation and promote it; an index that was never built is only synced with HEAD."""
         with self._index.changing:
             serving = self._index.generation
             if serving is None or serving.catalog.meta("commit") is None:
@@ -342,21 +215,40 @@ class RebuildJob:
                 self._syncs.sync(self.tracker.progress, by_rebuild=True)
 
     def _build_next_to(self, serving: Generation) -> Generation:
-        """Return a new generation, or the previous one, synced with HEAD, if its recipe is configured again."""
-        previous = self._previous
+        """Build a generation next to the serving one, and return it if it is complete and good enough.
+
+        With the recipe of the serving generation, it begins as a copy, if that is sound. With another, it continues a previous
+        generation of this recipe, which also survives a failure, or else an unfinished build.
+
+        If the serving generation's vectors are another model's, the new one is returned as soon as keyword search finds all
+        pages, unless judged queries must compare both; its next sync embeds the pages.
+        """
+        recipe, previous, is_other = self._recipe, self._previous, not self._recipe.matches(serving)
         with self._index.changing:
-            kept = previous.generation if previous.generation and self._recipe.matches(previous.generation) else None
+            kept = previous.generation if previous.generation and recipe.matches(previous.generation) else None
             if kept is not None:
                 previous.generation = None
+        new = kept
         try:
-            return self.builder.build(serving, kept)
-        except BaseException:
+            self._index.model.refresh()
+            unfinished = kept or (self._generations.open_unfinished(recipe.fingerprint, serving) if is_other else None)
+            new = unfinished or self._copy(serving)
+            if new is None:
+                new = self._generations.create(recipe.embedder, recipe.profile, recipe.languages)
+            if self._fill(new, serving, is_continued=unfinished is not None):
+                check_complete(new, serving.catalog.unfinished)
+                self._check_quality(new, serving)
+        except BaseException as error:
             if kept is not None:
                 previous.generation = kept
+            elif new is not None and is_other and isinstance(error, Stopped | ModelError):
+                new.close()  # kept for the next build, which reuses its vectors
+            elif new is not None:
+                new.destroy()
             raise
+        return new
 
     def _promote(self, new: Generation, serving: Generation) -> None:
-        """Replace the serving generation with a new one, unless it is gone meanwhile."""
         index = self._index
         try:
             with index.changing:
@@ -383,3 +275,60 @@ class RebuildJob:
                 before.destroy()
         else:
             serving.close()
+
+    def _can_copy(self, serving: Generation | None) -> bool:
+        if serving is None or not (self._recipe.matches(serving) and serving.catalog.is_current):
+            return False
+        return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
+
+    def _estimate(self, serving: Generation | None, *, copies: bool, embeds: bool) -> Estimate:
+        head = self._index.repository.head()
+        text_bytes = sum(file.size for file in self._index.repository.pages(head).values()) if head else 0
+        embeds = embeds or serving is None or not self._recipe.matches(serving)  # other chunks have other texts
+        place = self._generations.data_dir
+        return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
+
+    def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
+        """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can compute."""
+        has_vectors = self._recipe.matches_vectors(serving)
+        previous = serving.catalog if has_vectors and not self._embeds_all else None
+        may_serve_early = not has_vectors and not self._gate.read_queries()
+        plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
+        while plan is not None:
+            result = self.indexer.sync(new, plan, self.tracker.progress, should_yield=lambda: may_serve_early)
+            if may_serve_early and not result.is_whole:
+                return False
+            plan = self.indexer.plan(new.catalog, previous=previous)
+        return True
+
+    def _copy(self, serving: Generation) -> Generation | None:
+        if not self.tracker.status.copies:
+            return None
+        try:
+            new = self._generations.copy(serving)
+        except CatalogCorruptError as error:
+            log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
+            self.tracker.update(copies=False)
+            return None
+        counts = new.catalog.counts()
+        self.tracker.progress.reset(counts.pages, counts.chunks)
+        return new
+
+    def _check_quality(self, new: Generation, serving: Generation) -> None:
+        queries = self._gate.read_queries()
+        is_alternative = serving.catalog.is_current  # otherwise it cannot follow HEAD
+        found = self._gate.compare(serving, new, queries) if queries and is_alternative else None
+        if found is None:
+            return
+        before, after = found
+        changes = before.semantic_recall, after.semantic_recall, before.mrr, after.mrr
+        self.tracker.update(recall=Recall(before.recall, after.recall, *changes))
+        worse = fall(before, after)
+        if worse is not None:
+            reason = (
+                f"the new index finds less: {worse}; the old index continues to serve. To use the new one anyway, unset "
+                "SEMANTIC_EVAL_QUERIES"
+            )
+            with suppress(CatalogError):
+                serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {reason}")
+            raise RebuildRefusedError(reason)

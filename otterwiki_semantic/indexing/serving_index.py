@@ -12,16 +12,25 @@ from otterwiki_semantic.content.pages import FRONT_MATTER
 from otterwiki_semantic.core.errors import CatalogError, RepositoryError, SemanticError
 from otterwiki_semantic.core.records import Freshness
 from otterwiki_semantic.core.settings import EXCLUDE
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
+from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.sync import Stopped, changed_pages
-from otterwiki_semantic.storage import Generation
+from otterwiki_semantic.indexing.recipe import ModelStatus
+from otterwiki_semantic.indexing.sync import Indexer, Stopped, changed_pages
+from otterwiki_semantic.storage import Generation, GenerationStore
 
 
 class ServingIndex:
-    """The serving generation, if any, and its distance from HEAD."""
+    """The serving generation, if any, its distance from HEAD, and what its jobs share."""
 
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
+    def __init__(
+        self, repository: Repository, generations: GenerationStore, model: ModelStatus, telemetry: Telemetry = NO_TELEMETRY
+    ) -> None:
+        self.repository = repository
+        self.generations = generations
+        self.model = model
+        self.telemetry = telemetry
+        self.loader = PageLoader(repository, model.recipe.embedder, generations.data_dir, model.recipe.languages)
         self._stopping = threading.Event()
         self._progress: ProgressTracker | None = None
         self._pending_between = lru_cache(1)(self._count_pending)
@@ -56,6 +65,10 @@ class ServingIndex:
         with self.changed:
             self.changed.wait_for(lambda: self.generation not in {None, generation} or self.is_stopping, timeout)
         return None if self.generation is generation else self.generation
+
+    def new_indexer(self) -> Indexer:
+        """Return an indexer that ends when `stop` is called."""
+        return Indexer(self.repository, self.model.recipe, lambda: self.is_stopping, self.telemetry, self.loader)
 
     # Stopping
 
@@ -93,19 +106,16 @@ class ServingIndex:
     def equals_head(self) -> bool:
         """Whether the generation equals HEAD now."""
         with suppress(SemanticError):
-            return self.generation is not None and self.generation.catalog.commit == self._repository.head()
+            return self.generation is not None and self.generation.catalog.commit == self.repository.head()
         return False
 
     def is_worth_waiting(self, seconds: float) -> bool:
-        """Whether the generation may come to equal HEAD within `seconds`.
-
-        False if it does already, or if it has stored all pages and lacks more vectors than can be embedded by then.
-        """
+        """Whether the generation may come to equal HEAD within `seconds`; not if only too many vectors are missing."""
         if self.equals_head():
             return False
         generation, progress = self.generation, self._progress
         with suppress(SemanticError):
-            if generation is not None and progress is not None and generation.catalog.stored_commit == self._repository.head():
+            if generation is not None and progress is not None and generation.catalog.stored_commit == self.repository.head():
                 left = progress.snapshot().seconds_left
                 return left is not None and left <= seconds
         return True
@@ -114,7 +124,7 @@ class ServingIndex:
         """Return an index's commit and its pending pages; with an `error` if git cannot read HEAD."""
         commit = generation.catalog.meta("commit") if generation else None
         try:
-            head = self._repository.head()
+            head = self.repository.head()
             is_changing = generation is not None and generation.catalog.is_changing
             if head == commit and not is_changing:
                 return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
@@ -127,9 +137,9 @@ class ServingIndex:
 
     def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
         if generation is None:
-            return len(self._repository.page_blobs(head)) if head else 0
-        changed, removed = changed_pages(self._repository, generation.catalog, head)
-        return len(changed) + len(removed) + len(generation.catalog.pending.pages())
+            return len(self.repository.page_blobs(head)) if head else 0
+        changed, removed = changed_pages(self.repository, generation.catalog, head)
+        return len(changed) + len(removed) + len(generation.catalog.vectors.pending_pages())
 
     def counts(self) -> tuple[int, int] | None:
         """Return the numbers of searchable pages and chunks; None if the generation equals no commit, or fails."""
@@ -139,11 +149,6 @@ class ServingIndex:
                 return counts.pages, counts.chunks
         return None
 
-    @property
-    def exclude(self) -> tuple[str, ...]:
-        """The patterns of excluded pages."""
-        return self._repository.exclude
-
     def unread_attachments(self, head: str | None) -> dict[str, int]:
         """Return how many attached files of HEAD need a missing library, by extension; empty if git fails."""
         with suppress(RepositoryError):
@@ -152,6 +157,6 @@ class ServingIndex:
 
     def excluded_pages(self, generation: Generation) -> dict[str, str]:
         """Return the excluded pages by path, each with what excludes it. Raises errors of git and the catalog."""
-        head = self._repository.head() if self._repository.exclude else None
-        by_setting = self._repository.excluded_pages(head) if head else ()
-        return dict.fromkeys(generation.catalog.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)
+        head = self.repository.head() if self.repository.exclude else None
+        by_setting = self.repository.excluded_pages(head) if head else ()
+        return dict.fromkeys(generation.catalog.pages.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)

@@ -26,7 +26,7 @@ from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
-from otterwiki_semantic.storage import Catalog, Generation, StoredVector
+from otterwiki_semantic.storage import Catalog, Generation, StoredVector, resolve_wiki_links
 
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
@@ -55,13 +55,11 @@ class SyncPlan:
 
     head: str | None
     changed: Sequence[PageFile]
-    """The pages to index, smallest first."""
     removed: Sequence[str]
     last_changes: Mapping[str, LastChange]
     """New or changed entries only."""
     profile: Profile
     embed: bool = True
-    """Whether to embed missing vectors."""
     previous: Catalog | None = None
     """Another catalog with vectors of the same model, which are copied instead of embedded."""
 
@@ -71,30 +69,21 @@ class SyncResult:
     """The result of a sync."""
 
     pages: int
-    """Pages indexed or removed."""
     chunks: int
     embedding_seconds: float
     is_whole: bool = True
     """Whether the index equals the plan's commit; if not, another sync must follow."""
 
 
-def _vector_ids(page: Page) -> list[str]:
-    identify = words_only_id if page.indexed is Indexed.WORDS_ONLY else vector_id
-    return [identify(chunk.text) for chunk in page.chunks]
-
-
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
-    """Return the pages of a commit that the catalog lacks or has in another version, and the pages to remove.
-
-    The smallest come first, attached files last.
-    """
+    """Return the pages to index, smallest first and attached files last, and the pages to remove, to equal a commit."""
     equals = catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
     attached: dict[str, str] = {}
     if changes is None:
         pages = repository.page_blobs(head) if head else {}
         attached = repository.attachment_blobs(head, pages) if head else {}
-        blobs, known = pages | attached, catalog.blobs() | catalog.excluded_blobs()
+        blobs, known = pages | attached, catalog.pages.blobs() | catalog.pages.excluded_blobs()
         others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
         changes = others, sorted(known.keys() - blobs.keys())
     changed, removed = changes
@@ -107,8 +96,6 @@ class Indexer:
 
     Pages are read, chunked and stored in batches, after which keyword search finds them. Missing vectors are embedded
     afterwards, for the most important pages first. A change of few pages appears with its vectors.
-
-    A text on which the model fails is found by keyword; a later sync embeds it again.
     """
 
     def __init__(
@@ -127,30 +114,22 @@ class Indexer:
         self.opened = deque[str](maxlen=_MAX_OPENED)
         """The pages opened most recently, which are embedded first."""
         self.changed_pages = 0
-        """Pages indexed or removed since this object was created."""
 
     def leave_out_excluded(self, catalog: Catalog) -> None:
-        """Remove the pages that are excluded by patterns configured since the last sync.
-
-        Pages that are no longer excluded, and files attached by another rule, are left to the next sync. Raises errors of git
-        and the catalog.
-        """
+        """Remove pages that are excluded since the last sync; what else changes with the rules is left to the next one."""
         patterns = self._repository.exclude
-        if catalog.exclude != patterns:
+        if catalog.rule("exclude") != patterns:
             head = self._repository.head()
             excluded = self._repository.excluded_pages(head) if head else frozenset[str]()
-            catalog.set_exclude(patterns, sorted(excluded & catalog.blobs().keys()))
+            catalog.set_rule("exclude", patterns, sorted(excluded & catalog.pages.blobs().keys()))
         rule = self._repository.attachments.key
-        if catalog.is_current and catalog.attachment_rule != rule:
-            catalog.set_attachment_rule(rule)
+        if catalog.is_current and catalog.rule("attachments") != rule:
+            catalog.set_rule("attachments", rule)
 
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
     ) -> SyncPlan | None:
-        """Return the changes that bring a catalog to HEAD; None if there are none, unless unfinished pages are to be retried.
-
-        Raises errors of git and the catalog.
-        """
+        """Return the changes that bring a catalog to HEAD; None without any, unless unfinished pages are retried."""
         self.leave_out_excluded(catalog)
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
@@ -169,12 +148,10 @@ class Indexer:
         on_stored: Callable[[], None] | None = None,
         should_yield: Callable[[], bool] | None = None,
     ) -> SyncResult:
-        """Carry out a plan. Each page appears or disappears as a whole; ChromaDB is filled later, by `VectorMirror.push`.
+        """Carry out a plan. Each page appears or disappears as a whole; ChromaDB is filled later.
 
         `on_stored` is called once keyword search finds all pages. If HEAD changes during embedding, or `should_yield` returns
-        true, the sync ends early and another one must follow.
-
-        Raises errors of git and the catalog; `Stopped` between two steps.
+        true, the sync ends early and another one must follow. Raises errors of git and the catalog; `Stopped` between steps.
         """
         catalog = generation.catalog
         pages, seconds = self.changed_pages, self.embedding.seconds
@@ -182,7 +159,7 @@ class Indexer:
         if on_stored is not None:
             on_stored()
         is_whole = not plan.embed or self._embed_pending(generation, plan, tracker, should_yield)
-        catalog.collect_garbage()
+        catalog.vectors.collect_garbage()
         if is_whole:
             if plan.embed:
                 self._note_scale(generation, plan)
@@ -191,7 +168,6 @@ class Indexer:
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store the pages of a plan; a few are stored with their vectors."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -208,23 +184,22 @@ class Indexer:
         for batch in _batched(self._read(files, catalog, plan, tracker)):
             self._store(batch, generation, plan, tracker, sys.maxsize if are_few and plan.embed else 0)
         if files and self._repository.texts is not None:
-            self._repository.texts.prune({*catalog.blobs().values(), *catalog.excluded_blobs().values()})
+            self._repository.texts.prune({*catalog.pages.blobs().values(), *catalog.pages.excluded_blobs().values()})
         if self._repository.notation is not Notation.WIKI:
-            catalog.resolve_wiki_links()
+            with catalog.write() as connection:
+                resolve_wiki_links(connection)
         catalog.set_last_changes(plan.last_changes)
-        catalog.end_storing(plan.head)
+        catalog.set_meta("stored", plan.head)
 
     def _done_before(self, catalog: Catalog) -> tuple[int, int]:
-        """Return the pages and chunks completed by an earlier sync that had to embed many."""
-        lacking = len(catalog.pending.pages()) if catalog.is_changing else 0
+        lacking = len(catalog.vectors.pending_pages()) if catalog.is_changing else 0
         if not lacking:
             return 0, 0
         counts = catalog.counts()
-        return counts.pages + counts.files - lacking, counts.chunks - catalog.pending.count()
+        return counts.pages + counts.files - lacking, counts.chunks - catalog.vectors.count_pending()
 
     def _read(self, files: Sequence[PageFile], catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
-        """Read pages, or attached files, and chunk them."""
-        changes = {**catalog.last_changes([file.path for file in files]), **plan.last_changes}
+        changes = {**catalog.pages.last_changes([file.path for file in files]), **plan.last_changes}
         for file, page in zip(files, self._loader.load(files, plan.profile), strict=True):
             self.check_stop()
             if page.problem:
@@ -232,7 +207,7 @@ class Indexer:
             tracker.page_read(file.size, len(page.chunks))
             indexed = page.indexed
             if file.kind:
-                (indexed,) = catalog.page_states([parent_path(file.path)]).values()
+                (indexed,) = catalog.pages.states([parent_path(file.path)]).values()
             yield replace(page, indexed=indexed, last_change=changes.get(file.path))
 
     def _files_to_read(self, catalog: Catalog, plan: SyncPlan) -> list[PageFile]:
@@ -242,12 +217,11 @@ class Indexer:
         if not rule.kinds or len(changed) == len(plan.changed):
             return changed
         pages = {file.path for file in plan.changed if not file.kind}
-        excluded = {path: Indexed.NOT for path in catalog.excluded_blobs() if rule.kind_of(path)}
-        states = {path: state for path, state in (catalog.file_states() | excluded).items() if parent_path(path) in pages}
-        wanted = catalog.page_states([parent_path(path) for path in states])
-        others = {path for path, state in states.items() if state is not wanted[parent_path(path)]} - {
-            file.path for file in changed
-        }
+        excluded = {path: Indexed.NOT for path in catalog.pages.excluded_blobs() if rule.kind_of(path)}
+        states = {path: state for path, state in (catalog.pages.file_states() | excluded).items() if parent_path(path) in pages}
+        wanted = catalog.pages.states([parent_path(path) for path in states])
+        others = {path for path, state in states.items() if state is not wanted[parent_path(path)]}
+        others -= {file.path for file in changed}
         if not others or plan.head is None:
             return changed
         blobs = {path: blob for path, blob in self._repository.attachment_blobs(plan.head).items() if path in others}
@@ -257,17 +231,20 @@ class Indexer:
         self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int
     ) -> None:
         """Store pages with the known vectors; up to a limit, missing ones are embedded first."""
-        catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
+        catalog, vectors = generation.catalog, list[list[str]]()
+        for page in pages:
+            identify = words_only_id if page.indexed is Indexed.WORDS_ONLY else vector_id
+            vectors.append([identify(chunk.text) for chunk in page.chunks])
         chunks = {
             vector: (page.path, chunk)
             for page, of_page in zip(pages, vectors, strict=True)
             for chunk, vector in zip(page.chunks, of_page, strict=True)
             if page.indexed is Indexed.FULLY
         }
-        missing: Sequence[str] = catalog.missing_vectors(chunks)
+        missing: Sequence[str] = catalog.vectors.missing(chunks)
         if plan.previous is not None:
-            known = plan.previous.get_vectors(missing)
-            catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
+            known = plan.previous.vectors.get(missing)
+            catalog.vectors.add([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         tracker.chunks_embedded(sum(map(len, vectors)) - len(missing))
         embedded = missing[:most_embedded]
@@ -277,19 +254,16 @@ class Indexer:
         generation.mirror.expect_more()
         catalog.put_pages(zip(pages, vectors, strict=True))
         self.changed_pages += len(pages)
-        lacking = set(catalog.missing_vectors(missing) if embedded else missing)
+        lacking = set(catalog.vectors.missing(missing) if embedded else missing)
         tracker.pages_stored(len(pages), lacking=sum(not lacking.isdisjoint(of_page) for of_page in vectors))
 
     def _embed_pending(
         self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker, should_yield: Callable[[], bool] | None
     ) -> bool:
-        """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow.
-
-        If the model is not available, the rest is left to a later sync.
-        """
+        """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow."""
         catalog, waiting = generation.catalog, deque[Future[None]]()
-        pages = _most_important_first(catalog.pending.pages())
-        tracker.begin_embedding(len(pages), catalog.pending.count())
+        pages = _most_important_first(catalog.vectors.pending_pages())
+        tracker.begin_embedding(len(pages), catalog.vectors.count_pending())
         executor, embedded, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), 0, False
         try:
             for chunks, pages_done in _steps(catalog, pages, self.opened):
@@ -309,13 +283,13 @@ class Indexer:
                 step.result()
         finally:
             executor.shutdown(cancel_futures=True)
-        tracker.end_embedding(len(catalog.pending.pages()))
+        tracker.end_embedding(len(catalog.vectors.pending_pages()))
         return True
 
     def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
         """Embed chunks and store their vectors at once, so that they are kept in any case."""
         start = time.monotonic()
-        catalog.add_vectors(self.embedding.embed(chunks))
+        catalog.vectors.add(self.embedding.embed(chunks))
         tracker.chunks_embedded(len(chunks), time.monotonic() - start)
 
     def _note_scale(self, generation: Generation, plan: SyncPlan) -> None:
@@ -336,13 +310,10 @@ def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
 
 
 def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield chunks of these pages that lack vectors, in steps, and the number of pages that each step completes.
-
-    Pages opened in the meantime come next.
-    """
+    """Yield chunks without vectors, in steps, and how many pages each completes; pages opened meanwhile come next."""
     last: dict[str, tuple[str, StoredChunk]] = {}
     for paths, first, is_end in _groups(pages, opened):
-        found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
+        found = {vector: (chunk.path, chunk) for vector, chunk in catalog.vectors.pending_chunks(paths, first=first)}
         lacking = [vector for vector in found if vector not in last]  # vectors of the last step may not be stored yet
         for begin in range(0, len(lacking), _TEXTS_PER_STEP):
             last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}

@@ -6,26 +6,23 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 
 from msgspec import structs
 
-from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Problem, RebuildStatus, SyncRecord
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry, logfmt
+from otterwiki_semantic.core.telemetry import Failure, logfmt
 from otterwiki_semantic.indexing.jobs import JobLog
-from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
 from otterwiki_semantic.indexing.promotion import PACE
-from otterwiki_semantic.indexing.recipe import ModelStatus
 from otterwiki_semantic.indexing.serving_index import ServingIndex
-from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
-from otterwiki_semantic.storage import Generation, GenerationStore
+from otterwiki_semantic.indexing.sync import Stopped, SyncResult
+from otterwiki_semantic.storage import Generation
 
 _KEPT_SYNCS = 20
 
@@ -37,107 +34,37 @@ _MAX_RETRY_UNREACHABLE_SECONDS = 300.0
 _WAKE_COOLDOWN_SECONDS = 1.0
 """How long after a failed sync waiting searches request no other."""
 _MEASURED_CHUNKS = 100
-"""The number of chunks from which the pace of a sync is recorded."""
 log = logging.getLogger(__name__)
-
-
-class SyncHistory:
-    """The last syncs of an indexer that changed pages, or failed. `commit` returns the commit that the index equals."""
-
-    def __init__(self, indexer: Indexer, commit: Callable[[], str | None], telemetry: Telemetry = NO_TELEMETRY) -> None:
-        self._indexer = indexer
-        self._commit = commit
-        self._telemetry = telemetry
-        self._records: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
-
-    def newest_first(self) -> tuple[SyncRecord, ...]:
-        """Return the records."""
-        return tuple(reversed(self._records.copy()))
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Record the sync in the block, unless it was stopped, to be continued later."""
-        indexer, start = self._indexer, time.perf_counter()
-        pages, chunks = indexer.changed_pages, indexer.embedding.texts
-        try:
-            yield
-        except Stopped:
-            raise
-        except Exception as failure:
-            self._add(start, pages, chunks, problem(failure))
-            self._telemetry.record_failure(Failure.SYNC)
-            raise
-        if indexer.changed_pages > pages:
-            self._add(start, pages, chunks)
-        self._telemetry.record_sync(time.perf_counter() - start, indexer.changed_pages - pages)
-
-    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
-        indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
-        with suppress(CatalogError):
-            commit = self._commit()
-        changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
-        error, hint = (failure.message, failure.hint) if failure else (None, None)
-        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
-        last = self._records[-1] if self._records else None
-        if error is not None and last is not None and last.error == error:
-            # A failing sync is retried every minute, and would soon displace everything else.
-            self._records[-1] = structs.replace(record, times=last.times + 1)
-        else:
-            self._records.append(record)
-
-
-def log_sync(generation: Generation, seconds: float, changed: int) -> None:
-    """Log the state of a generation after a sync."""
-    commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
-    facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
-    log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)
 
 
 class SyncJob:
     """Sync the serving generation, one sync at a time, and create the first generation."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        generations: GenerationStore,
-        model: ModelStatus,
-        index: ServingIndex,
-        loader: PageLoader,
-        telemetry: Telemetry,
-    ) -> None:
-        self._generations = generations
-        self._model = model
+    def __init__(self, index: ServingIndex) -> None:
         self._index = index
-        self._telemetry = telemetry
-        self.indexer = Indexer(repository, model.recipe, lambda: index.is_stopping, telemetry, loader)
+        self.indexer = index.new_indexer()
         self.progress = ProgressTracker()
         self.jobs = JobLog()
-        self.history = SyncHistory(self.indexer, self._commit, telemetry)
+        self._history: deque[SyncRecord] = deque(maxlen=_KEPT_SYNCS)
         self.last_success: str | None = None
         """When a sync last succeeded (ISO 8601)."""
         self.error: Exception | None = None
-        """Why the last sync failed; None after a success."""
         self.begun = self.ended = 0
         """The numbers of the last sync started, and of the last successful one."""
         self.wake_cooldown = Cooldown(_WAKE_COOLDOWN_SECONDS)
-        """Active for a moment after a failed sync."""
         self._unfinished_backoff = Backoff(_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS)
         self._failure_backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         self._asking = threading.Lock()
         self._pages_to_refresh: set[str] = set()
         self._page_jobs: list[RebuildStatus] = []
-        """The jobs that wait for these pages."""
 
-    def _commit(self) -> str | None:
-        generation = self._index.generation
-        return generation.catalog.meta("commit") if generation else None
+    def history(self) -> tuple[SyncRecord, ...]:
+        """Return the last syncs that changed pages, or failed, newest first."""
+        return tuple(reversed(self._history.copy()))
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
-        """Index these pages again in the next sync although they are unchanged; return the job.
-
-        The sync also asks the model again, and embeds what it failed on, without waiting for the usual pauses.
-        """
-        self._model.retry()
+        """Index these pages, and those on which the model failed, again in the next sync, without pauses; return the job."""
+        self._index.model.retry()
         self.indexer.embedding.retry()
         self._unfinished_backoff.reset()
         job = self.jobs.begin(RebuildStatus(pages_total=len(paths)))
@@ -157,7 +84,7 @@ class SyncJob:
             self._failure_backoff.reset()
             self.last_success, self.error = now(), None
             if index.equals_head():
-                self._telemetry.record_up_to_date()
+                index.telemetry.record_up_to_date()
             return None
         except Stopped:
             raise
@@ -177,28 +104,58 @@ class SyncJob:
     def sync(self, progress: ProgressTracker, *, by_rebuild: bool = False) -> None:
         """Bring the serving generation to HEAD, `by_rebuild` even one that is left to it; replace a corrupt or missing one.
 
-        Call it while `ServingIndex.changing` is held.
+        `ServingIndex.changing` must be held.
         """
-        self._model.refresh()
-        with self.history.recording(), self.jobs.syncing() as jobs, self._index.syncing(progress):
+        self._index.model.refresh()
+        with self._recording(), self.jobs.syncing() as jobs, self._index.syncing(progress):
             try:
                 self._bring_to_head(self._index.generation or self._create_first(), progress, jobs, by_rebuild=by_rebuild)
             except CatalogCorruptError as error:
                 if self._index.is_stopping:
                     raise
                 log.warning("the index is damaged and is built again: %s", error)
-                self._telemetry.record_failure(Failure.CATALOG)
+                self._index.telemetry.record_failure(Failure.CATALOG)
                 corrupt = self._index.generation
                 self._index.set(None)
                 if corrupt is not None:
                     corrupt.destroy()
                 self._bring_to_head(self._create_first(), progress, jobs, by_rebuild=by_rebuild)
 
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Record the sync in the block, unless it was stopped, to be continued later."""
+        start, pages, chunks = time.perf_counter(), self.indexer.changed_pages, self.indexer.embedding.texts
+        try:
+            yield
+        except Stopped:
+            raise
+        except Exception as failure:
+            self._add(start, pages, chunks, problem(failure))
+            self._index.telemetry.record_failure(Failure.SYNC)
+            raise
+        changed = self.indexer.changed_pages - pages
+        if changed:
+            self._add(start, pages, chunks)
+        self._index.telemetry.record_sync(time.perf_counter() - start, changed)
+
+    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
+        seconds, commit, generation = round(time.perf_counter() - start, 3), None, self._index.generation
+        with suppress(CatalogError):
+            commit = generation.catalog.meta("commit") if generation else None
+        changed, embedded = self.indexer.changed_pages - pages, self.indexer.embedding.texts - chunks
+        error, hint = (failure.message, failure.hint) if failure else (None, None)
+        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
+        last = self._history[-1] if self._history else None
+        if error is not None and last is not None and last.error == error:
+            # A failing sync is retried every minute, and would soon displace everything else.
+            self._history[-1] = structs.replace(record, times=last.times + 1)
+        else:
+            self._history.append(record)
+
     def _create_first(self) -> Generation:
-        """Create the first generation, which serves while it is filled."""
-        recipe = self._model.recipe
-        generation = self._generations.create(recipe.embedder, recipe.profile, recipe.languages)
-        self._generations.set_current(generation)
+        recipe = self._index.model.recipe
+        generation = self._index.generations.create(recipe.embedder, recipe.profile, recipe.languages)
+        self._index.generations.set_current(generation)
         self._index.set(generation)
         return generation
 
@@ -211,8 +168,8 @@ class SyncJob:
         is_left_to_rebuild = self._index.is_left_to_rebuild and not by_rebuild
         if is_left_to_rebuild or self._index.has_rolled_back or not generation.catalog.is_current:
             return
-        if not self._generations.is_current(generation):
-            self._generations.set_current(generation)
+        if not self._index.generations.is_current(generation):
+            self._index.generations.set_current(generation)
         is_whole = False
         while not is_whole:
             jobs += self._invalidate_pages(generation)
@@ -221,7 +178,7 @@ class SyncJob:
     def _sync_once(self, generation: Generation, progress: ProgressTracker) -> bool:
         """Bring a generation to HEAD; return False if the sync ended early because of newer changes."""
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
-        embed = self._model.recipe.matches_vectors(generation)
+        embed = self._index.model.recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
         if plan is None:
             return True
@@ -233,10 +190,7 @@ class SyncJob:
         return result.is_whole
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
-        """Mark pages to be read again, and return the jobs that wait for them.
-
-        Pages with problems are also read again if the limits have changed.
-        """
+        """Mark pages to be read again, also bad ones if the limit has changed; return the jobs that wait for them."""
         with self._asking:
             paths, jobs = self._pages_to_refresh, self._page_jobs
             self._pages_to_refresh, self._page_jobs = set(), []
@@ -255,7 +209,10 @@ class SyncJob:
         return jobs
 
     def _record(self, generation: Generation, result: SyncResult, seconds: float) -> None:
-        log_sync(generation, seconds, result.pages)
+        commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
+        pages, chunks = counts.pages, counts.chunks
+        facts = logfmt("sync", commit=commit, pages=pages, chunks=chunks, changed=result.pages, seconds=seconds)
+        log.info("index equals %s: %d pages, %d chunks; %s", commit, pages, chunks, facts)
         if result.chunks >= _MEASURED_CHUNKS:
             pace = (seconds - result.embedding_seconds) / result.chunks
             generation.catalog.set_meta(PACE, f"{pace:.6f}")

@@ -152,7 +152,7 @@ def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -
     if options.sort is Sort.RELEVANCE:
         return ranked
     relevant = [each for each in ranked if each.is_relevant] or ranked[:_BEST_FEW]
-    dates = catalog.updated(sorted({each.path for each in relevant}))
+    dates = catalog.pages.updated(sorted({each.path for each in relevant}))
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
 
 

@@ -160,7 +160,7 @@ def score_candidates(
         return
     found, words = list(candidates.values()), [query for query in words if query.weights]
     index = generation.catalog.reader.exact_index()
-    rows = index.rows(list(candidates))
+    rows = index.find(list(candidates))
     coverage = _coverage(generation, words, rows)
     pages = index.pages_of(rows)
     cosines = np.array([each.similarity for each in found], dtype=np.float64)  # NaN where there is none
@@ -290,7 +290,7 @@ def _page_similarities(
 
 def _recency(found: Sequence[Candidate], generation: Generation, weight: float) -> Floats:
     """Return points that halve with every half-life between the page's last change and the start of today (UTC)."""
-    dates = generation.catalog.updated(sorted({each.path for each in found}))
+    dates = generation.catalog.pages.updated(sorted({each.path for each in found}))
     now = time.time() // _DAY_SECONDS * _DAY_SECONDS
     ages = np.array([max(0.0, now - dates[each.path]) if each.path in dates else np.inf for each in found])
     return weight * _RECENCY_POINTS * 0.5 ** (ages / _HALF_LIFE_SECONDS)

@@ -78,7 +78,7 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     with generation.catalog.snapshot():
         reader = generation.catalog.reader
         exact = reader.exact_index()
-        ids = exact.ids(exact.live & exact.embedded)  # a model may see nothing else
+        ids = exact.columns.ids[exact.live & exact.embedded].tolist()  # a model may see nothing else
         asked = reader.chunks([ids[place] for place in spread_evenly(len(ids), _QUESTIONS)]).values()
         headings = sorted({(chunk.path, chunk.section or chunk.title) for chunk in asked})
         matrix, known = exact.vectors([ids[place] for place in spread_evenly(len(ids), _PASSAGES)])

@@ -9,13 +9,13 @@ from otterwiki_semantic.storage.data_directory import claim_data_directory as cl
 from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
 from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
 from otterwiki_semantic.storage.exact_index import PageRows as PageRows
-from otterwiki_semantic.storage.factory import open_generations as open_generations
 from otterwiki_semantic.storage.filters import Filter as Filter
 from otterwiki_semantic.storage.filters import FilterMask as FilterMask
 from otterwiki_semantic.storage.filters import page_filter as page_filter
 from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
+from otterwiki_semantic.storage.generation import open_generations as open_generations
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
 from otterwiki_semantic.storage.keyword_index import Vocabulary as Vocabulary
 from otterwiki_semantic.storage.labels import LabelId as LabelId
@@ -32,3 +32,4 @@ from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
 from otterwiki_semantic.storage.vector_rows import Rows as Rows
 from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
 from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore
+from otterwiki_semantic.storage.wiki_links import resolve_wiki_links as resolve_wiki_links

@@ -25,10 +25,8 @@ from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
-_CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _MAX_CACHED_HEADINGS = 50_000
-"""About 300 bytes each."""
 _NAMES_AGE, _QUICK_SECONDS = 20, 0.005
 """Maximum age of page names, as a multiple of the time it takes to read them, unless they are read this quickly."""
 _SELECT_LINKS = """
@@ -52,13 +50,12 @@ class PinnedQuestion(NamedTuple):
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Raises the errors of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile, *, is_current: bool = True, vectors: str = "auto") -> None:
-        """`vectors` is the format of vectors in memory: float32, int8 or auto."""
+    def __init__(self, database: SqliteFile, *, is_current: bool, vectors: str) -> None:
+        """`is_current` is false for the schema of an earlier version; for `vectors` see `Catalog`."""
         self._database = database
-        self._is_current = is_current
-        """Whether the tables have this version's schema."""
+        self._language = "language" if is_current else f"'{ENGLISH}'"
         self._select_chunks = SELECT_CHUNKS if is_current else SELECT_CHUNKS.replace("places", "NULL")
-        self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
+        self.exact_indexes = ExactIndexCache(database, vectors)
         self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
@@ -68,17 +65,13 @@ class CatalogReader:
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
-        return self._indexes.get()
-
-    def save_exact_index(self) -> None:
-        """Save the exact index for the next start, if it is large and much of it is new."""
-        self._indexes.save()
+        return self.exact_indexes.get()
 
     def page_names(self) -> PageNames:
         """Return the names of the pages, as of the calling thread's state or an earlier one.
 
-        Page names only weight results, and reading them takes longer the more pages there are. While pages change continuously,
-        names are read again once they are twenty times as old as reading takes. In a small wiki they are always current.
+        While pages change continuously, names, which only weight results, are read again once they are twenty times as old as
+        reading takes. In a small wiki they are always current.
         """
         with self._database.snapshot():
             revision = read_revision(self._database)
@@ -92,8 +85,8 @@ class CatalogReader:
         return known
 
     def _read_names(self, known: PageNames) -> PageNames:
-        select, language = self._database.select, "language" if self._is_current else f"'{ENGLISH}'"
-        added = select(f"SELECT number, path, path_key, title, {language} FROM pages WHERE number > ?", known.last_number)
+        select, columns = self._database.select, f"number, path, path_key, title, {self._language}"
+        added = select(f"SELECT {columns} FROM pages WHERE number > ?", known.last_number)
         # One JSON text is faster than one row per number.
         numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
         return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
@@ -127,9 +120,8 @@ class CatalogReader:
         known = self._heading_words
         missing = [chunk for chunk in ids if chunk not in known]
         if missing:
-            language = "language" if self._is_current else f"'{ENGLISH}'"
             rows = self._database.select(
-                f"SELECT chunks.id, section_path, headings, title, {language} FROM chunks JOIN pages USING (path)"
+                f"SELECT chunks.id, section_path, headings, title, {self._language} FROM chunks JOIN pages USING (path)"
                 f" WHERE chunks.id {IN_LIST}",
                 missing,
             )
@@ -164,14 +156,10 @@ class CatalogReader:
         statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector {IN_LIST}"
         return [ChunkRef(*row) for row in self._database.select(statement, vectors)]
 
-    def check(self) -> None:
-        """Read every vector and text. Errors: `CatalogCorruptError` if one differs from what was stored."""
-        with self._database.read() as connection:
-            vectors = connection.execute("SELECT embedding FROM vectors")
-            while rows := vectors.fetchmany(_CHECK_BATCH):
-                decode_vectors([row["embedding"] for row in rows])
-            for row in connection.execute("SELECT path, vector, text FROM chunks"):
-                _check_text(*row)
+    def sample_texts(self, count: int) -> list[str]:
+        """Return the texts of up to `count` random embedded chunks."""
+        sample = f"SELECT id FROM chunks WHERE {IS_EMBEDDED} ORDER BY RANDOM() LIMIT ?"
+        return [row["text"] for row in self._database.select(f"SELECT text FROM chunks WHERE id IN ({sample})", count)]
 
     def chunks(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return chunks by id."""
@@ -216,7 +204,8 @@ class CatalogReader:
         }
 
 
-def _check_text(path: str, vector: str, text: str) -> None:
+def check_text(path: str, vector: str, text: str) -> None:
+    """Raise `CatalogCorruptError` unless a chunk's text is the one that was indexed."""
     if vector_id(text) != vector.removeprefix(WORDS_ONLY):
         raise CatalogCorruptError(f"the catalog's text of {path!r} is not the one that was indexed")
 
@@ -225,25 +214,15 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     """Return the chunk in a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: access by name is several times slower, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
-    places, path, title, category, tags, *numbers, updated, kind = page
-    _check_text(path, vector, text)
+    places, path, title, category, tags, ordinal, chunk_count, word_count, updated, kind = page
+    check_text(path, vector, text)
     above = decode_list(section_path)
     if places is None:  # written by an earlier version
         own = sentence_ranges(text, prefix_length + overlap_length)
         units = tuple(Unit(start, end, 0, start_line, end_line, UnitKind.SENTENCE) for start, end in own)
         places = encode_places((ChunkSection(above, anchor),), units)
     return StoredChunk(
-        *(text, prefix_length, overlap_length, section, above, decode_list(headings)),
-        *(anchor, start_line, end_line),
-        *(
-            page_name(path),
-            path,
-            title,
-            category,
-            decode_list(tags),
-            *numbers,
-            iso_time(updated),
-            places,
-            kind and FileKind(kind),
-        ),
+        *(text, prefix_length, overlap_length, section, above, decode_list(headings), anchor, start_line, end_line),
+        *(page_name(path), path, title, category, decode_list(tags), ordinal, chunk_count, word_count),
+        *(iso_time(updated), places, kind and FileKind(kind)),
     )

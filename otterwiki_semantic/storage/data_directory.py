@@ -21,8 +21,8 @@ from otterwiki_semantic.core.files import make_private, write_atomically
 _NOTE = "repository.json"
 _COMPARED = "shadow"
 """The directory in which the previous version stored the index of a model under comparison."""
-_WITH_TEXT = ("map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
-"""Files that contain text of a wiki, besides the pointer `current` and the directory `generations`."""
+_WITH_TEXT = ("current", "map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
+"""Files that contain text of a wiki, and the one that names the serving generation."""
 _COMMITS = "SELECT value FROM meta WHERE name IN ('commit', 'changing')"
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,10 @@ def claim_data_directory(data_dir: Path, repository: Repository) -> None:
         known = [commit for commit in (root, *_indexed_commits(data_dir)) if commit]
         if known and not any(map(repository.resolve_commit, known)):
             log.warning("the index in %s is of another repository (%s), and is removed", data_dir, noted.get("path", "unknown"))
-            _remove_index(data_dir)
+            for directory in ("generations", ATTACHMENT_TEXTS):
+                shutil.rmtree(data_dir / directory, ignore_errors=True)
+            for name in _WITH_TEXT:
+                (data_dir / name).unlink(missing_ok=True)
             root = None
         if root is None or not repository.resolve_commit(root):
             root = repository.root_commit()
@@ -67,10 +70,3 @@ def _indexed_commits(data_dir: Path) -> Iterator[str]:
     for path in data_dir.glob("generations/*/catalog.sqlite3"):
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
             yield from (str(row[0]) for row in database.execute(_COMMITS))
-
-
-def _remove_index(data_dir: Path) -> None:
-    for directory in ("generations", ATTACHMENT_TEXTS):
-        shutil.rmtree(data_dir / directory, ignore_errors=True)
-    for name in (*_WITH_TEXT, "current"):
-        (data_dir / name).unlink(missing_ok=True)

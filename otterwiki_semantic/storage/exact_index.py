@@ -6,9 +6,8 @@ Rows are appended in the order of the chunk ids. The rows of deleted pages are m
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.vector_rows import Floats, ReadVectors, Rows, StoredRows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
-"""One boolean per row."""
 
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
 _ID_BYTES = 16
@@ -34,11 +32,8 @@ class ChunkRef(NamedTuple):
 
     id: int
     vector: str
-    """The id of the chunk's vector."""
     path: str
-    """The path of the chunk's page."""
     ordinal: int
-    """The position in the page, from 0."""
 
     @property
     def is_words_only(self) -> bool:
@@ -47,14 +42,13 @@ class ChunkRef(NamedTuple):
 
 
 class PageRows(NamedTuple):
-    """The pages of some chunks."""
+    """The pages of some chunks, with the number of rows of each."""
 
     of_chunk: npt.NDArray[np.intp]
     """The index of each chunk's page."""
     rows: Rows
     """The rows of all chunks of the pages, one page after the other."""
     counts: npt.NDArray[np.intp]
-    """The number of rows of each page."""
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
@@ -62,23 +56,18 @@ class PageRows(NamedTuple):
         return np.cumsum(self.counts) - self.counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """The columns of an exact index, with one row per chunk, in the order of the chunk ids."""
+class Columns(NamedTuple):
+    """The columns of an exact index: rows of chunks in the order of their ids, `live` while they are in the catalog."""
 
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int32]
-    """The page numbers of the chunks."""
     ordinals: npt.NDArray[np.int32]
     places: npt.NDArray[np.int32]
     """The places of the vectors in the catalog; 0 for a chunk without a vector."""
     vectors: npt.NDArray[np.uint8]
-    """The ids of the vectors: rows x 16."""
     words_only: Mask
     signatures: Signatures
-    """The MinHash signatures: rows x 8."""
     live: Mask
-    """Whether a chunk is still in the catalog."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int, int | None, str, bytes]]) -> Columns:
@@ -99,19 +88,13 @@ class Columns:
         except ValueError as error:
             raise CatalogCorruptError(f"the catalog has vector ids or sketches of odd sizes: {error}") from error
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     def take(self, rows: Rows) -> Columns:
         """Return the given rows."""
-        return Columns(*(column[rows] for column in self))
+        return Columns._make(column[rows] for column in self)
 
     def append(self, *others: Columns) -> Columns:
         """Return these rows followed by the rows of `others`."""
-        return Columns(*map(np.concatenate, zip(self, *others, strict=True)))
-
-    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
-        return (getattr(self, field.name) for field in fields(self))
+        return Columns._make(map(np.concatenate, zip(self, *others, strict=True)))
 
 
 class ExactIndex:
@@ -126,14 +109,16 @@ class ExactIndex:
         read: ReadVectors,
         filled: int = 0,
     ) -> None:
-        """`vectors` has one row per chunk, with zeros for chunks without a vector; None leaves vectors in the catalog.
+        """`vectors` has a row per chunk, zeros for one without a vector; None leaves vectors in the catalog.
 
-        `paths` are the pages' paths by number. Other states may share the dictionary and add to it.
+        `paths` are the pages' paths by number; other states share and extend the dictionary.
         """
         self.revision = revision
         self.filled = filled
-        """The number of the last vector added after its chunk; see `storage.pending`."""
+        """The number of the last vector added after its chunk, in the table `filled`."""
         self.columns = columns
+        self.live = columns.live
+        self.last_id = int(columns.ids[-1]) if len(columns.ids) else 0
         self._stored = StoredRows(columns.vectors, columns.places, read)
         self.in_memory = vectors
         self._rows = self._stored if vectors is None else vectors
@@ -142,27 +127,10 @@ class ExactIndex:
         """This thread's last comparison with all chunks: the vector, the rows and their similarities."""
         self._read = read
         self.size = int(np.count_nonzero(columns.live))
-        """The number of chunks in the catalog."""
         self.embedded: Mask = columns.places > 0
-        """The mask of the chunks that have a vector."""
 
     def __len__(self) -> int:
-        return len(self.columns)
-
-    @property
-    def live(self) -> Mask:
-        """The mask of all chunks in the catalog."""
-        return self.columns.live
-
-    @property
-    def last_id(self) -> int:
-        """The id of the last chunk; 0 if there are no chunks."""
-        return int(self.columns.ids[-1]) if len(self) else 0
-
-    @property
-    def dimension(self) -> int:
-        """The length of a vector; 0 if there are no vectors."""
-        return self._rows.dimension
+        return len(self.columns.ids)
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
@@ -182,13 +150,19 @@ class ExactIndex:
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return each chunk's cosine similarity to a vector, by id, without chunks that have no vector."""
-        rows = np.unique(self._embedded_rows(ids))
+        rows = np.unique(self.find(ids))
+        rows = rows[self.embedded[rows]]
         cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
-    def rows(self, ids: Sequence[int]) -> Rows:
-        """Return the rows of chunks, in this order. All chunks must be in the index."""
-        return np.searchsorted(self.columns.ids, np.array(ids, dtype=np.int64))
+    def find(self, ids: Sequence[int]) -> Rows:
+        """Return the rows of the known chunks, in this order."""
+        wanted = np.array(ids, dtype=np.int64)
+        known_ids = self.columns.ids
+        rows = np.searchsorted(known_ids, wanted)
+        known = rows < len(known_ids)
+        known[known] = known_ids[rows[known]] == wanted[known]
+        return rows[known]
 
     def pages_of(self, rows: Rows) -> PageRows:
         """Return the pages of some rows, with all rows of each page."""
@@ -200,10 +174,7 @@ class ExactIndex:
         return PageRows(page, skipped + np.arange(len(skipped)), counts)
 
     def page_similarities(self, vector: Matrix, pages: PageRows) -> Floats | None:
-        """Return the mean cosine similarity of each page's chunks to a vector; NaN for a page without vectors.
-
-        None if the vectors are not in memory.
-        """
+        """Return each page's mean cosine similarity to a vector, NaN without vectors; None if vectors are not in memory."""
         if self.in_memory is None:
             return None
         compared, rows, cosines = getattr(self._last, "comparison", (None, None, None))
@@ -219,31 +190,27 @@ class ExactIndex:
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks as rows, and the ids of the chunks that are known and have one, in this order."""
-        rows = self._embedded_rows(ids)
+        rows = self.find(ids)
+        rows = rows[self.embedded[rows]]
         return self._rows.vectors(rows), self.columns.ids[rows].tolist()
 
     def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
         """Return the vectors of chunks as rows; zeros for chunks that are unknown or have none."""
         vectors, known = self.vectors(ids)
         rows = {chunk: row for row, chunk in enumerate(ids)}
-        matrix = np.zeros((len(ids), self.dimension), dtype=np.float32)
+        matrix = np.zeros((len(ids), self._rows.dimension), dtype=np.float32)
         matrix[[rows[chunk] for chunk in known]] = vectors
         return matrix
 
     def signatures(self, ids: Sequence[int]) -> Signatures:
         """Return the MinHash signatures of the known chunks, as rows."""
-        return self.columns.signatures[self._find(ids)]
+        return self.columns.signatures[self.find(ids)]
 
     def candidates(self, ids: Sequence[int], mask: Mask | None = None) -> list[ChunkRef]:
         """Return the candidates of chunks, in this order, without unknown and masked chunks."""
-        rows = self._find(ids)
+        rows = self.find(ids)
         mask = self.live if mask is None else mask
         return self._chunks(rows[mask[rows]])
-
-    def ids(self, mask: Mask) -> list[int]:
-        """Return the ids of the chunks in a mask."""
-        found: list[int] = self.columns.ids[mask].tolist()
-        return found
 
     def mask_of_pages(self, numbers: Iterable[int]) -> Mask:
         """Return the mask of the chunks on the pages with these numbers."""
@@ -252,7 +219,7 @@ class ExactIndex:
     def mask_of_chunks(self, ids: Iterable[int]) -> Mask:
         """Return the mask of the chunks with these ids."""
         mask = np.zeros(len(self), dtype=bool)
-        mask[self._find(list(ids))] = True
+        mask[self.find(list(ids))] = True
         return mask & self.live
 
     def page_means(self) -> tuple[list[str], Matrix]:
@@ -261,7 +228,7 @@ class ExactIndex:
         pages = self.columns.pages[rows]
         is_first = np.diff(pages, prepend=-1) != 0  # the rows of a page are adjacent
         page = np.cumsum(is_first) - 1
-        means = np.zeros((np.count_nonzero(is_first), self.dimension), dtype=np.float32)
+        means = np.zeros((np.count_nonzero(is_first), self._rows.dimension), dtype=np.float32)
         for places, block in self._rows.each_block(rows):
             of_block, starts = np.unique(page[places], return_index=True)
             means[of_block] += np.add.reduceat(block, starts)
@@ -271,19 +238,15 @@ class ExactIndex:
     def extended(
         self, revision: int, added: Sequence[Columns], vectors: VectorRows | None, live_pages: npt.NDArray[np.int32]
     ) -> ExactIndex:
-        """Return the next state: more chunks at the end, and only the chunks of `live_pages` in the catalog.
-
-        `vectors` contains the vectors of all chunks; None leaves them in the catalog.
-        """
+        """Return the next state: more chunks, with `vectors` for all, and only those of `live_pages` in the catalog."""
         columns = self.columns.append(*added)
-        columns = replace(columns, live=np.isin(columns.pages, live_pages))
+        columns = columns._replace(live=np.isin(columns.pages, live_pages))
         return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
 
     def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix | None) -> ExactIndex:
         """Return the next state, with vectors and places for chunks that had none; unknown chunks are ignored.
 
-        `vectors` is None if vectors stay in the catalog. Vectors in memory are written in place, because no earlier state reads
-        the rows of chunks without a vector.
+        Vectors in memory are written in place, because no earlier state reads the rows of chunks without a vector.
         """
         wanted = np.array(ids, dtype=np.int64)
         known = np.isin(wanted, self.columns.ids)
@@ -294,7 +257,7 @@ class ExactIndex:
         in_memory = self.in_memory
         if in_memory is not None and vectors is not None:
             in_memory = in_memory.fill(rows[order], vectors[known][order])
-        return ExactIndex(self.revision, replace(self.columns, places=now), in_memory, self.paths, self._read, filled)
+        return ExactIndex(self.revision, self.columns._replace(places=now), in_memory, self.paths, self._read, filled)
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if there are many."""
@@ -305,19 +268,6 @@ class ExactIndex:
         columns = self.columns.take(rows)
         paths = {number: self.paths[number] for number in np.unique(columns.pages).tolist()}
         return ExactIndex(self.revision, columns, self.in_memory and self.in_memory.take(rows), paths, self._read, self.filled)
-
-    def _find(self, ids: Sequence[int]) -> Rows:
-        """Return the rows of the known chunks, in this order."""
-        wanted = np.array(ids, dtype=np.int64)
-        known_ids = self.columns.ids
-        rows = np.searchsorted(known_ids, wanted)
-        known = rows < len(known_ids)
-        known[known] = known_ids[rows[known]] == wanted[known]
-        return rows[known]
-
-    def _embedded_rows(self, ids: Sequence[int]) -> Rows:
-        rows = self._find(ids)
-        return rows[self.embedded[rows]]
 
     def _chunks(self, rows: Rows) -> list[ChunkRef]:
         columns = self.columns
@@ -331,10 +281,7 @@ class ExactIndex:
         return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
 
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
-        """Return the cosine similarity of each row to a vector, computed from the catalog's vectors.
-
-        For vectors that the catalog no longer has, return the `approximate` similarity, computed here if it is not given.
-        """
+        """Compare with the catalog's vectors; for vectors that it no longer has, return the `approximate` similarity."""
         found, vectors = self._stored.find(rows)
         if len(found) < len(rows) and approximate is None:
             approximate = self._rows.compare(vector, rows)

@@ -1,25 +1,30 @@
 """Caches the exact index of a catalog in memory, in the state that a search reads.
 
-The cache follows the catalog's revision, and its log of vectors that were added after their chunks.
+The cache follows the catalog's revision, and its log of vectors that were added after their chunks. A file next to the catalog,
+a NumPy archive with checksums, saves the next start from reading every vector. The catalog stores the file's mark: one from
+another catalog, or from another time, is ignored.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import threading
+import uuid
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.storage import vector_rows
 from otterwiki_semantic.storage.exact_index import Columns, ExactIndex
-from otterwiki_semantic.storage.exact_snapshot import read_snapshot, write_snapshot
 from otterwiki_semantic.storage.schema import decode_vectors, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
-from otterwiki_semantic.storage.vector_rows import VectorRows
+from otterwiki_semantic.storage.vector_rows import Block, VectorRows
 
 _STATES = 2
 """Cached states: a search that began before the last change still reads the previous one."""
@@ -35,16 +40,15 @@ log = logging.getLogger(__name__)
 class ExactIndexCache:
     """The exact indexes of the last states of a catalog. Raises the errors of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile, *, has_log: bool = True, vectors: str = "auto") -> None:
-        """`has_log` says whether the catalog has the table `filled`; `vectors` is float32, int8, auto or disk."""
+    def __init__(self, database: SqliteFile, vectors: str = "auto") -> None:
+        """`vectors` is the format in memory: float32, int8, auto, or disk to leave vectors in the catalog."""
         self._database = database
-        self._has_log = has_log
         self._vectors = vectors
         self._is_in_memory = vectors != "disk"
+        self._embedding = "embedding" if self._is_in_memory else "NULL"
         self._file = database.path.with_name(_FILE)
         self._loading = threading.Lock()
         self._states: tuple[ExactIndex, ...] = ()
-        """Newest first."""
         self._saved = 0, 0
         """The last chunk and the last filled vector in the snapshot."""
 
@@ -68,8 +72,10 @@ class ExactIndexCache:
         if _is_float32(index) or new <= _SNAPSHOT_SHARE * len(index):
             return
         try:
-            mark = write_snapshot(self._file, index)
+            mark = self._write(index)
         except OSError as error:
+            with suppress(OSError):
+                self._file.with_suffix(".new").unlink()
             log.warning("the next start takes longer, as the vectors in memory could not be saved: %s", error)
             return
         with self._database.write() as connection:
@@ -77,9 +83,6 @@ class ExactIndexCache:
         self._saved = index.last_id, index.filled
 
     def _last_filled(self) -> int:
-        """Return the number of the last vector added after its chunk."""
-        if not self._has_log:
-            return 0
         return int(self._database.memoised("SELECT 'last', COALESCE(MAX(number), 0) FROM filled")["last"])
 
     def _last_until(self, revision: int, filled: int) -> ExactIndex | None:
@@ -109,16 +112,37 @@ class ExactIndexCache:
         return ExactIndex(-1, Columns.of([]), vectors, {}, self._read_vectors, filled)
 
     def _restored(self) -> ExactIndex | None:
-        """Return the index from the snapshot, or None if this catalog has no snapshot."""
+        """Return the index from the file; None if there is none, or if it is damaged or of another catalog."""
         marks = self._database.select("SELECT value FROM meta WHERE name = ?", _MARK)
-        saved = read_snapshot(self._file, marks[0]["value"]) if marks and self._vectors != "float32" else None
-        if saved is None or (saved.vectors is None and self._is_in_memory):
+        if not marks or self._vectors == "float32":
             return None
-        vectors = saved.vectors if self._is_in_memory else None
-        paths = self._paths_after(0, int(saved.columns.pages[-1]))
-        index = ExactIndex(saved.revision, saved.columns, vectors, paths, self._read_vectors, saved.filled)
-        self._saved = index.last_id, index.filled
-        return index
+        try:
+            with self._file.open("rb") as stream, np.load(stream) as arrays:
+                if arrays["mark"] != marks[0]["value"]:
+                    return None
+                revision, filled = arrays["state"].tolist()
+                columns = Columns(*(arrays[name] for name in Columns._fields))
+                numbers = range(sum(name.startswith("codes") for name in arrays) if self._is_in_memory else 0)
+                blocks = [Block(arrays[f"codes {number}"], arrays[f"scales {number}"]) for number in numbers]
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError):
+            return None
+        if self._is_in_memory and not blocks:
+            return None
+        vectors = VectorRows(np.int8, blocks) if blocks else None
+        self._saved = int(columns.ids[-1]), filled
+        return ExactIndex(revision, columns, vectors, self._paths_after(0, int(columns.pages[-1])), self._read_vectors, filled)
+
+    def _write(self, index: ExactIndex) -> str:
+        mark, scratch = uuid.uuid4().hex, self._file.with_suffix(".new")
+        arrays = index.columns._asdict()
+        for number, block in enumerate(index.in_memory.blocks if index.in_memory else ()):
+            arrays |= {f"codes {number}": block.codes, f"scales {number}": block.scales}
+        with scratch.open("wb") as stream:
+            np.savez(stream, mark=mark, state=[index.revision, index.filled], **arrays)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(self._file)
+        return mark
 
     def _fill(self, index: ExactIndex, filled: int) -> ExactIndex:
         """Return an index with the vectors added after their chunks, or an empty one if the log lacks some of them."""
@@ -145,14 +169,8 @@ class ExactIndexCache:
         index.paths.update(self._paths_after(last_page, max(numbers, default=0)))
         return index.extended(revision, added, vectors, np.array(numbers, dtype=np.int32))
 
-    @property
-    def _embedding(self) -> str:
-        """The SQL expression for the part of each vector to read."""
-        return "embedding" if self._is_in_memory else "NULL"
-
     def _paths_after(self, number: int, last: int) -> dict[int, str]:
-        rows = self._database.select("SELECT number, path FROM pages WHERE number > ? AND number <= ?", number, last)
-        return dict(map(tuple, rows))
+        return self._database.mapping("SELECT number, path FROM pages WHERE number > ? AND number <= ?", number, last)
 
     def _read_vectors(self, places: Sequence[int]) -> Mapping[int, tuple[str, bytes]]:
         rows = self._database.select(f"SELECT rowid, id, embedding FROM vectors WHERE rowid {IN_LIST}", places)
@@ -164,7 +182,7 @@ def _is_float32(index: ExactIndex) -> bool:
 
 
 def _read_after(connection: sqlite3.Connection, last_id: int, embedding: str) -> Iterator[tuple[Columns, list[bytes]]]:
-    """Read the chunks after `last_id` and their vectors, in blocks; yields at least once."""
+    """Read the chunks after `last_id` and their vectors, in blocks, at least one."""
     rows = connection.execute(
         f"SELECT {embedding}, chunks.id, page, ordinal, vectors.rowid, vector, sketch FROM chunks"
         " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",

@@ -78,7 +78,7 @@ def _compiled(expression: Expression) -> Condition:
 
 
 def _joined(operator: str, operands: Sequence[Expression]) -> Condition:
-    compiled = [_compiled(each) for each in operands]
+    compiled = list(map(_compiled, operands))
     return operator.join(f"({sql})" for sql, _ in compiled), tuple(value for _, values in compiled for value in values)
 
 
@@ -114,7 +114,7 @@ class FilterMask:
     def of(cls, index: ExactIndex, mask: Mask) -> FilterMask:
         """Return the chunks of a mask."""
         size = int(np.count_nonzero(mask))
-        return cls(index, mask, size, json.dumps(index.ids(mask)) if size <= _PUSHED_DOWN else None)
+        return cls(index, mask, size, json.dumps(index.columns.ids[mask].tolist()) if size <= _PUSHED_DOWN else None)
 
     def oversample(self, count: int) -> int:
         """Return how many nearest chunks of the index probably include `count` that pass. At least one chunk must pass."""
@@ -122,4 +122,6 @@ class FilterMask:
 
     def select(self, ids: Sequence[int]) -> list[int]:
         """Return the ids of chunks that pass, in the same order."""
-        return [candidate.id for candidate in self.index.candidates(ids, self.mask)]
+        rows = self.index.find(ids)
+        passing: list[int] = self.index.columns.ids[rows[self.mask[rows]]].tolist()
+        return passing

@@ -14,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,15 +29,19 @@ from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.files import directory_size, write_atomically
 from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.core.settings import Settings, index_settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import Embedder, Matrix, model_config, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
+from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.schema import SCHEMA_VERSION
-from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec, VectorStore
+from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec
 
 _CATALOG = "catalog.sqlite3"
 EXACT, EXACT_FLOAT32 = 500_000, 100_000
@@ -46,11 +51,8 @@ READ_FOR_SEARCH = 20_000
 _READ_FOR_NEIGHBOUR = 2
 """Vectors that can be read from disk in the time that ChromaDB takes for one more neighbour."""
 PUBLIC_LINK = "chroma"
-"""The link in the data directory to the ChromaDB directory that other programs open."""
 _SETTINGS = "settings"
-"""The fact in a catalog with the settings that it was created with."""
 _PREFIX_LENGTH = 8
-"""The name of a generation begins with this many characters of its fingerprint."""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,6 @@ class Nearest(NamedTuple):
     is_whole: bool
     """Whether `found` contains every chunk that passes."""
     degraded: str | None = None
-    """Why nearer chunks may be missing."""
 
 
 class Generation:
@@ -102,11 +103,6 @@ class Generation:
     def languages(self) -> tuple[str, ...]:
         """The languages for stemming pages and queries. They never change."""
         return tuple((self.catalog.meta("languages") or ENGLISH).split(","))
-
-    @property
-    def vector_store(self) -> VectorStore:
-        """The current vector store."""
-        return self.mirror.store
 
     def nearest(self, vector: Matrix, count: int, mask: FilterMask | None = None) -> Nearest:
         """Return about `count` chunks nearest to a vector.
@@ -165,7 +161,7 @@ class Generation:
     def compact(self) -> None:
         """Return unused space to the disk, and save what the next start has to load."""
         self.catalog.compact()
-        self.catalog.reader.save_exact_index()
+        self.catalog.reader.exact_indexes.save()
 
     def close(self) -> None:
         """Close the catalog and the vector store."""
@@ -176,7 +172,7 @@ class Generation:
 
     def destroy(self) -> None:
         """Close the generation and remove its files."""
-        self.vector_store.destroy()
+        self.mirror.store.destroy()
         self.catalog.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -217,13 +213,10 @@ class GenerationStore:
         self._root.mkdir(parents=True, exist_ok=True)
 
     def open_current(self) -> Generation | None:
-        """Open the serving generation, or the newest complete one if the pointer is lost.
-
-        None if there is none, or if it is corrupt; the reason is logged.
-        """
-        name = _read_name(self._pointer)
-        if name and _is_file(self._root / name / _CATALOG):
-            return self._open(self._root / name)
+        """Open the serving generation, or the newest complete one if the pointer is lost; None if there is none, or corrupt."""
+        current = self._named_in(self._pointer)
+        if current is not None:
+            return self._open(current)
         catalogs = sorted(self._root.glob(f"*/{_CATALOG}"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in catalogs:
             log.warning("%s does not tell which index serves; looking at %s", self._pointer, path.parent)
@@ -248,8 +241,7 @@ class GenerationStore:
         with self._new_directory(fingerprint) as path:
             generation = self._open_generation(path)
             generation.catalog.set_meta("fingerprint", fingerprint)
-            generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
-            generation.settings = dict(self._settings)
+            self.refresh_settings(generation)
             generation.catalog.set_meta("languages", ",".join(languages))
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
@@ -257,8 +249,7 @@ class GenerationStore:
     def copy(self, serving: Generation) -> Generation:
         """Create a generation with a copy of the serving catalog and an empty mirror; it does not serve yet.
 
-        `serving` may be read and written meanwhile. A copy of changing pages is in the state after a crash, which its next sync
-        repairs. Errors: `CatalogCorruptError` if the copy is damaged.
+        `serving` may change meanwhile; the copy's next sync continues. Errors: `CatalogCorruptError` if the copy is damaged.
         """
         with self._new_directory(serving.fingerprint or "") as path:
             serving.catalog.copy_to(path / _CATALOG)
@@ -273,7 +264,6 @@ class GenerationStore:
 
     @contextmanager
     def _new_directory(self, fingerprint: str) -> Iterator[Path]:
-        """Yield a directory for a new generation, and remove it if the block fails."""
         path = self._root / f"{fingerprint[:_PREFIX_LENGTH]}-{uuid.uuid4().hex[:8]}"
         path.mkdir(parents=True)
         try:
@@ -301,10 +291,8 @@ class GenerationStore:
 
     def open_previous(self, serving: Generation) -> Generation | None:
         """Open the generation kept for a rollback, or return None if no rollback is possible."""
-        name = _read_name(self._previous_pointer)
-        if not name or name == serving.name or not _is_file(self._root / name / _CATALOG):
-            return None
-        generation = self._open(self._root / name)
+        path = self._named_in(self._previous_pointer)
+        generation = self._open(path) if path is not None and path.name != serving.name else None
         if generation is not None and (not generation.settings or generation.catalog.meta("commit") is None):
             generation.close()
             return None
@@ -312,7 +300,7 @@ class GenerationStore:
 
     def is_current(self, generation: Generation) -> bool:
         """Whether the next start opens this generation."""
-        return _read_name(self._pointer) == generation.name
+        return self._named_in(self._pointer) == generation.path
 
     def open_unfinished(self, fingerprint: str, serving: Generation) -> Generation | None:
         """Open an interrupted build with this fingerprint, next to the serving generation; None if there is none."""
@@ -327,16 +315,17 @@ class GenerationStore:
     def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
         """Remove all generations except the serving one and interrupted builds with the fingerprint `unfinished`.
 
-        Also keeps the generation with the published collection, and the previous one if the disk has room for another of its
-        size. Call this only while no generation is being built.
+        Also keeps the one with the published collection, and the previous one if the disk has room for another of its size.
         """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
-        previous = _read_name(self._previous_pointer)
-        if previous and shutil.disk_usage(self._root).free < directory_size(self._root / previous):
-            log.warning("the disk has no room to keep the index that was replaced, %s", previous)
+        previous = self._named_in(self._previous_pointer)
+        if previous is not None and shutil.disk_usage(self._root).free < directory_size(previous):
+            log.warning("the disk has no room to keep the index that was replaced, %s", previous.name)
             self.set_previous(None)
-            previous = ""
-        kept = {serving.name, self._published(), previous} if serving is not None else set()
+            previous = None
+        link = self.data_dir / PUBLIC_LINK
+        published = link.readlink().parent.name if link.is_symlink() else None
+        kept = {serving.name, published, previous and previous.name} if serving is not None else set()
         for path in self._root.iterdir():
             is_unfinished = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
             if path.name not in kept and not is_unfinished:
@@ -349,22 +338,41 @@ class GenerationStore:
             if not (link.is_symlink() and link.resolve() == path.resolve()):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _published(self) -> str | None:
-        """Return the generation with the published collection; None if there is none, or it is on a server."""
-        link = self.data_dir / PUBLIC_LINK
-        return link.readlink().parent.name if link.is_symlink() else None
+    def _named_in(self, pointer: Path) -> Path | None:
+        """Return the directory of the generation that a file names; a corrupt one may contain anything."""
+        try:
+            path = self._root / pointer.read_text(encoding="ascii").strip()
+            return path if (path / _CATALOG).is_file() else None
+        except (OSError, ValueError):
+            return None
 
 
-def _read_name(pointer: Path) -> str:
-    """Return the name in a pointer file, or an empty string if there is none."""
-    try:
-        return pointer.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
+def open_generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
+    """Return the generations in the data directory, without opening any."""
+    facts = index_settings(settings)
+    vectors = settings.vectors
+    if vectors == "auto" and settings.vector_search == "chroma" and settings.chroma_url is not None:
+        vectors = "disk"
+    largest = EXACT_FLOAT32 if vectors == "float32" else EXACT
+    open_generation = partial(
+        Generation,
+        open_store=_store_opener(settings),
+        telemetry=telemetry,
+        spec=CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts)),
+        exact_up_to={"auto": largest, "exact": math.inf, "chroma": 0.0}[settings.vector_search],
+        vectors=vectors,
+    )
+    return GenerationStore(settings.data_dir, open_generation, facts)
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a corrupt pointer may contain anything
-        return False
+def _store_opener(settings: Settings) -> OpenStore:
+    if settings.chroma_url is None:
+        return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
+    tenant, database = settings.chroma_database.split("/")
+    server = ChromaServer(settings.chroma_url, settings.chroma_token, tenant, database, settings.chroma_ca)
+    ownership = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)
+
+    def open_on_server(directory: Path, spec: CollectionSpec) -> ChromaServerStore:
+        return ChromaServerStore(server, f"{spec.name}-{directory.parent.name}-{directory.name}", ownership, spec)
+
+    return open_on_server

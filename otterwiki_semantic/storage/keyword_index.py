@@ -19,8 +19,6 @@ from otterwiki_semantic.storage.vector_rows import Rows
 _SHORTEST = 4
 """Minimum length of a word that can be a correction."""
 _SEPARATOR = " "
-
-
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """Weights of a word in the title, in the heading path and in the text. Half or twice these rank about the same."""
 _MAX_NAMED = 50
@@ -31,10 +29,9 @@ _GROWTH = 4
 
 
 class Vocabulary:
-    """The words of a catalog by first letter and length. Raises the errors of `SqliteFile`.
+    """The words of a catalog by first letter and length, which catalogs of earlier versions lack.
 
-    Catalogs of earlier versions have none. The words of each letter and length are one text: 250,000 words take 3 MB. Words of
-    deleted pages stay in memory; `pages` returns only words that the wiki has.
+    The words of each letter and length are one text: 250,000 words take 3 MB. Words of deleted pages stay in memory.
     """
 
     def __init__(self, database: SqliteFile) -> None:
@@ -75,8 +72,7 @@ class Vocabulary:
 
     def pages(self, words: Iterable[str]) -> dict[str, int]:
         """Return the number of pages with each word, without words that are on no page."""
-        rows = self._database.select(f"SELECT word, pages FROM words WHERE word {IN_LIST}", list(words))
-        return {row["word"]: row["pages"] for row in rows}
+        return self._database.mapping(f"SELECT word, pages FROM words WHERE word {IN_LIST}", words)
 
     def _of(self, letter: str, length: int) -> list[str]:
         return self._words.get((letter, length), "").split()
@@ -85,10 +81,9 @@ class Vocabulary:
 class KeywordIndex:
     """Reads the words and names of a catalog. Raises the errors of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
+    def __init__(self, database: SqliteFile) -> None:
         self._database = database
-        weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
-        self._lists = PostingLists(database, weights) if is_current else None
+        self._lists = PostingLists(database, (_TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT))
         self.vocabulary = Vocabulary(database)
         self._frequencies: dict[str, tuple[int, int, float]] = {}
         """The number of chunks with a word, the revision of the count, and the time when it expires for other revisions."""
@@ -96,9 +91,8 @@ class KeywordIndex:
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
         """Return the number of chunks with each stored word.
 
-        Counting walks through all occurrences of a word, and counts only serve as weights. So they are cached, and counts of
-        common words are reused for a while after a change (two seconds for 40,000 chunks). New and removed words are noticed at
-        once.
+        Counting walks through all occurrences of a word, and counts only serve as weights, so those of common words are reused
+        for a while after a change (two seconds for 40,000 chunks). New and removed words are noticed at once.
         """
         with self._database.snapshot():
             revision, now = read_revision(self._database), time.monotonic()
@@ -107,8 +101,8 @@ class KeywordIndex:
             known = self._frequencies
             missing = [word for word in dict.fromkeys(words) if not _is_valid(known.get(word), revision, now)]
             if missing:
-                rows = self._database.select(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
-                for word, count in (dict.fromkeys(missing, 0) | dict(map(tuple, rows))).items():
+                counts = self._database.mapping(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
+                for word, count in (dict.fromkeys(missing, 0) | counts).items():
                     known[word] = count, revision, now + _AGE_PER_CHUNK * count if count >= _COMMON else now
         return {word: known[word][0] for word in words}
 
@@ -118,15 +112,13 @@ class KeywordIndex:
         """Return the `scores` of an expression that matches any of these words, mostly from memory."""
         if not words:
             return {}
-        if self._lists is None:
-            return self.scores(expression, limit, mask)
-
-        def scores_after(chunk: int) -> dict[int, float]:
-            found = self._scores(expression, limit, after=chunk)
-            return found if mask is None else {each: found[each] for each in mask.select(list(found))}
-
-        frequencies = self.frequencies(words)
-        return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
+        scores, last = self._lists.scores(self.frequencies(words), index, limit, mask.mask if mask else None)
+        if index.last_id == last:
+            return scores
+        newer = self._scores(expression, limit, after=last)
+        scores |= newer if mask is None else {chunk: newer[chunk] for chunk in mask.select(list(newer))}
+        ranked = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
+        return {chunk: scores[chunk] for chunk in ranked[:limit]}
 
     def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows) -> WordSets:
         """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit."""
@@ -134,13 +126,10 @@ class KeywordIndex:
         sets = np.zeros(len(ids), dtype=np.uint64)
         if not words:
             return sets
-        if self._lists is not None:
-            known = self._lists.word_sets(words, index)
-            is_known = ids < len(known)
-            sets[is_known] = known[ids[is_known]]
-        else:
-            is_known = np.zeros(len(ids), dtype=np.bool_)
-        if not is_known.all():  # pages newer than the lists, or an index of an earlier version
+        known = self._lists.word_sets(words, index)
+        is_known = ids < len(known)
+        sets[is_known] = known[ids[is_known]]
+        if not is_known.all():  # pages newer than the lists
             stored = self.stored_words(ids[~is_known].tolist())
             texts = (set(" ".join(stored.get(chunk, ())).split()) for chunk in ids[~is_known].tolist())
             sets[~is_known] = [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
@@ -148,15 +137,11 @@ class KeywordIndex:
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read what every keyword search needs."""
-        if self._lists is not None:
-            self.vocabulary.refresh()
-            self._lists.warm_up(index)
+        self._lists.read((), index)
+        self.vocabulary.refresh()
 
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
-        """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994).
-
-        A word in more than half of all chunks has almost no score: FTS5 replaces its weight by 0.000001.
-        """
+        """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994)."""
         if mask is None or mask.ids_json is not None:
             return self._scores(expression, limit, mask.ids_json if mask else None)
         wanted = mask.oversample(limit)
@@ -175,7 +160,7 @@ class KeywordIndex:
             f" WHERE keywords MATCH ?{condition} ORDER BY score DESC, rowid LIMIT ?"
         )
         values = (expression, limit) if ids_json is None else (expression, ids_json, limit)
-        return {row["rowid"]: row["score"] for row in self._database.select(statement, *values)}
+        return self._database.mapping(statement, *values)
 
     def matches(self, expression: str, limit: int) -> list[int]:
         """Return up to `limit` matching chunks, in no order."""

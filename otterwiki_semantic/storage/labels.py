@@ -16,7 +16,6 @@ from otterwiki_semantic.content.analysis import name_key, name_parts
 from otterwiki_semantic.content.markdown import slug
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.storage.filters import Filter
-from otterwiki_semantic.storage.page_names import name_words
 from otterwiki_semantic.storage.schema import count_words, decode_list, read_revision
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
@@ -25,10 +24,8 @@ _LAST_CHARACTER = "\U0010ffff"
 _CONTROLS = dict.fromkeys((*range(33), 127))
 """Token separators: every character that `_TOKENIZER` does not count as part of a token."""
 _MAX_KEY = 200
-"""Compared characters of a whole name."""
 _MAX_KEYS = 1_000
 _MAX_CACHED_FILTERS = 16
-_PAGES_AT_ONCE = 100
 _PLACE_BITS, _CHUNK_BITS, _PAGE_BITS, _LENGTH_BITS = 8, 16, 30, 8
 _SECTIONS = 1 << _PLACE_BITS + _CHUNK_BITS + _PAGE_BITS + _LENGTH_BITS
 """The lowest id of a section label."""
@@ -40,11 +37,11 @@ def _quoted(text: str, mark: str = '"') -> str:
 
 _TOKENIZER = f"ascii tokenchars {_quoted(string.punctuation, chr(39))}"
 _OPTIONS = f"tokenize = {_quoted(_TOKENIZER)}, prefix = '1 2', detail = column, columnsize = 0"
-TABLES = (
-    f"CREATE VIRTUAL TABLE labels USING fts5 (key, path_key, words, page_words, {_OPTIONS})",
-    "CREATE TABLE label_words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID",
-)
-"""Derived from the other tables, so an index of an earlier version gets them without a rebuild.
+TABLES = {
+    "labels": f"CREATE VIRTUAL TABLE labels USING fts5 (key, path_key, words, page_words, {_OPTIONS})",
+    "label_words": "CREATE TABLE label_words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID",
+}
+"""Empty in catalogs of earlier versions.
 
 `key` is the whole title or heading without spaces. `path_key` is the whole path and its last part. `words` has the words of the
 title or heading, and `page_words` the words of the path, or of a section's page. Aliases count as titles.
@@ -68,7 +65,6 @@ class LabelId(NamedTuple):
     length: int
     """Characters of the title or heading; at most 255."""
     page: int
-    """The page's number."""
     chunk: int
     """The ordinal of the first chunk with the heading."""
     place: int
@@ -97,8 +93,7 @@ def _page_of(encoded: int) -> int:
 def section_labels(title: str, section_path: str, headings: str, anchor: str) -> Iterator[SectionLabel]:
     """Yield the headings above and in a chunk, in order, without the page's title.
 
-    The path and the anchor of the chunk's section are stored. For merged sections, the anchor is derived from the heading, and
-    only the outermost heading of the path is known.
+    For merged sections, the anchor is derived from the heading, and only the outermost heading of the path is known.
     """
     path, page = decode_list(section_path), name_key(title)
     above = {heading: path[: depth + 1] for depth, heading in enumerate(path)}
@@ -110,16 +105,12 @@ def section_labels(title: str, section_path: str, headings: str, anchor: str) ->
 
 def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str]) -> None:
     """Add the labels of an inserted page, unless it is excluded."""
-    _add(connection, path, {_key(alias) for alias in aliases}, _words(*aliases))
-
-
-def _add(connection: sqlite3.Connection, path: str, alias_keys: Iterable[str], alias_words: set[str]) -> None:
     page = _page(connection, path)
     if page is None:
         return
     number, title = page
-    named, of_path = _words(title) | alias_words, _words(path)
-    keys, path_keys = {_key(title), *alias_keys}, {_key(path), _key(page_name(path))}
+    named, of_path = _words(title, *aliases), _words(path)
+    keys, path_keys = {_key(title), *map(_key, aliases)}, {_key(path), _key(page_name(path))}
     rows = [(LabelId(False, len(title), number, 0, 0).encode(), *map(_joined, (keys, path_keys, named, of_path)))]
     words, page_words = named | of_path, _joined(named | of_path)
     for label, heading in _sections(connection, path, number, title):
@@ -148,12 +139,11 @@ def delete_labels(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _page(connection: sqlite3.Connection, path: str) -> tuple[int, str] | None:
-    row = connection.execute("SELECT number, title FROM pages WHERE path = ?", (path,)).fetchone()
-    return row and tuple(row)
+    row: tuple[int, str] | None = connection.execute("SELECT number, title FROM pages WHERE path = ?", (path,)).fetchone()
+    return row
 
 
 def _sections(connection: sqlite3.Connection, path: str, page: int, title: str) -> Iterator[tuple[int, str]]:
-    """Yield the ids and texts of a page's headings, with each anchor once."""
     known = set()
     statement = "SELECT ordinal, section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal < ? ORDER BY ordinal"
     for ordinal, *columns in connection.execute(statement, (path, 1 << _CHUNK_BITS)):
@@ -169,7 +159,6 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _key(name: str) -> str:
-    """Return a whole name as a single token."""
     return name_key(name).translate(_CONTROLS)[:_MAX_KEY]
 
 
@@ -195,7 +184,6 @@ class LabelTable:
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
-        self._is_complete = False
         self._passing: tuple[int, dict[Filter, frozenset[int]]] = -1, {}
         """A revision, and the numbers of pages that pass the most recent filters in it."""
 
@@ -203,9 +191,8 @@ class LabelTable:
         """Return the first labels of pages or sections that match an expression and a filter, shortest first."""
         if not expression:
             return []
-        statement = (
-            f"SELECT rowid FROM labels WHERE labels MATCH ? AND rowid {'>=' if is_section else '<'} {_SECTIONS} ORDER BY rowid"
-        )
+        kind = f"rowid {'>=' if is_section else '<'} {_SECTIONS}"
+        statement = f"SELECT rowid FROM labels WHERE labels MATCH ? AND {kind} ORDER BY rowid"
         with self._database.snapshot(), self._database.read() as connection:
             passing = self._pages_passing(where) if where else None
             rows = connection.execute(statement, (expression,))
@@ -254,39 +241,3 @@ class LabelTable:
             for number, path, title in rows
             if key == name_key(title) or key not in (name_key(path), name_key(page_name(path)))
         }
-
-    def refresh(self) -> None:
-        """Add missing labels: of all pages, if an earlier version created the index."""
-        if self._is_complete:
-            return
-        path_of = dict(map(tuple, self._database.select("SELECT number, path FROM pages")))
-        rows = self._database.select(f"SELECT rowid FROM labels WHERE rowid < {_SECTIONS}")
-        labelled = {_page_of(row[0]) for row in rows}
-        if not labelled <= path_of.keys():  # an earlier version has changed the index since
-            with self._database.write() as connection:
-                for table in ("labels", "label_words"):
-                    connection.execute(f"DELETE FROM {table}")
-            labelled = set()
-        missing = iter(sorted(path_of.keys() - labelled))
-        while numbers := list(islice(missing, _PAGES_AT_ONCE)):
-            with self._database.write() as connection:
-                for number in numbers:
-                    _add_stored(connection, number)
-        self._is_complete = True
-
-
-def _add_stored(connection: sqlite3.Connection, number: int) -> None:
-    """Add the labels of a stored page, if it still exists. For aliases only the stems of words are stored."""
-    page = connection.execute("SELECT * FROM pages WHERE number = ?", (number,)).fetchone()
-    if page is None:
-        return
-    path, title = page["path"], page["title"]
-    rows = connection.execute("SELECT key FROM names WHERE path = ? AND ordinal < 0", (path,))
-    aliases = {row[0] for row in rows} - set(map(name_key, (title, path, page_name(path))))
-    stems: set[str] = set()
-    if aliases and "language" in page.keys():  # noqa: SIM118 - a row contains its values
-        statement = "SELECT k.title FROM keywords AS k JOIN chunks ON chunks.id = k.rowid WHERE path = ? AND ordinal = 0"
-        for row in connection.execute(statement, (path,)):
-            stems.update(row[0].split())
-        stems -= name_words(title, page["language"]) | name_words(path.replace("/", " "), page["language"])
-    _add(connection, path, {_key(alias) for alias in aliases}, stems)

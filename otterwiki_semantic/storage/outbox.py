@@ -34,10 +34,7 @@ _MAX_OTHER_PAGES = 50
 
 
 class Outbox:
-    """Vectors to upsert (table `unstored`), to update in metadata (`stale`) and to delete (`dropped`).
-
-    The transactions that change vectors and chunks fill these tables. Raises the errors of `SqliteFile`.
-    """
+    """Vectors to upsert (table `unstored`), to update in metadata (`stale`) and to delete (`dropped`), since pages changed."""
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
@@ -66,26 +63,19 @@ class Outbox:
 
     def _records(self, select_ids: str, limit: int, *, documents: bool) -> list[StoredVector]:
         ids = [row["id"] for row in self._database.select(select_ids, limit)]
-        if not ids:
-            return []
         if not documents:
             return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id {IN_LIST}", ids))
         rows = self._database.select(_SELECT_RECORDS, ids, ids)
-        pages = self._pages([row["id"] for row in rows if (row["copies"] or 0) > 1])
+        several = [row["id"] for row in rows if (row["copies"] or 0) > 1]
+        pages = defaultdict[str, list[str]](list)
+        statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
+        for vector, path in self._database.select(statement, several) if several else ():
+            pages[vector].append(path)
         embeddings = decode_vectors([row["embedding"] for row in rows])
         return [
             StoredVector(row["id"], embedding, row["text"], _metadata(row, pages[row["id"]]))
             for row, embedding in zip(rows, embeddings, strict=True)
         ]
-
-    def _pages(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the paths of all pages with the texts of these vectors, in order."""
-        found = defaultdict[str, list[str]](list)
-        if ids:
-            statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
-            for vector, path in self._database.select(statement, ids):
-                found[vector].append(path)
-        return found
 
     def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
         """Record that the store holds these vectors and their metadata."""
@@ -134,8 +124,7 @@ class Outbox:
     def reconcile(self, ids: Iterable[str]) -> int:
         """Record that the store holds exactly these ids; return the number of wrong records.
 
-        Missing vectors are upserted again, and surplus ones deleted. Stored vectors are not upserted again, because that would
-        reduce HNSW's recall.
+        Stored vectors are not upserted again, because that would reduce HNSW's recall.
         """
         with self._database.write() as connection:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
@@ -168,10 +157,7 @@ def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
 
 
 def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
-    """Return the public metadata of a vector's chunk, or of the first of several chunks with the same text.
-
-    None if no page has it yet. A key without a value is None; lists are not empty.
-    """
+    """Return the public metadata of a vector's first chunk: None for a missing value or page, no empty lists."""
     if row["path"] is None:
         return None
     of_file = {}

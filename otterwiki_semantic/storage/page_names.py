@@ -25,7 +25,6 @@ class HeadingWords(NamedTuple):
     """The words of each heading of a chunk."""
 
     in_chunk: tuple[frozenset[str], ...]
-    """The words of the headings in the chunk."""
     others: tuple[frozenset[str], ...]
     """The words of all headings above and in the chunk, except the page's title."""
     all: frozenset[str]
@@ -39,15 +38,12 @@ class HeadingWords(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The words of a page's names."""
-
     number: int
     """The page's number, which changes with each change of the page."""
     key: str
     """The folded path, which links refer to."""
     title: frozenset[str]
     name: frozenset[str]
-    """The words of the last part of the path."""
     path: frozenset[str]
 
     @classmethod
@@ -69,19 +65,17 @@ class PageNames:
     def __init__(self) -> None:
         """Start without pages; `updated` adds them."""
         self.last_number = 0
-        """The highest number of an added page."""
         self._pages: dict[str, _Names] = {}
         self._links: Mapping[str, int] = {}
         self._counts: Counter[str] = Counter()
-        """The number of titles with each word."""
         self._weights: dict[str, float] = {}
 
     def updated(
         self, added: Iterable[tuple[int, str, str, str, str]], numbers: Container[int], links: Mapping[str, int]
     ) -> PageNames:
-        """Return the names with added pages, given as (number, path, folded path, title, language).
+        """Return the names with added pages (number, path, folded path, title, language), and only of pages in `numbers`.
 
-        `numbers` are the numbers of all remaining pages, and `links` the link counts by folded path.
+        `links` are the link counts by folded path.
         """
         new = PageNames()
         new._links, new._counts, new.last_number = links, self._counts.copy(), self.last_number
@@ -113,9 +107,9 @@ class PageNames:
         return self._pages.get(path, _NO_NAMES).title_and_name
 
     def share(self, path: str, words: frozenset[str]) -> float:
-        """Return the share of a page's title, or of its name if that is larger, that these words cover (0 to 1).
+        """Return the share of a page's title or of its name, whichever is larger, that these words cover (0 to 1).
 
-        Each word is weighted by its inverse frequency among titles, so a word in every title has almost no weight.
+        Words are weighted by their inverse frequency among titles.
         """
         page = self._pages.get(path, _NO_NAMES)
         return max(self._share(page.title, words), self._share(page.name, words))

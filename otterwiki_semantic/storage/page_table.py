@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.pages import page_name
-from otterwiki_semantic.core.records import FileKind, Filters, ListedPage, PageLinks, PageSort
+from otterwiki_semantic.core.records import FileKind, Filters, Indexed, LastChange, ListedPage, PageLinks, PageSort
 from otterwiki_semantic.storage.filters import page_filter
-from otterwiki_semantic.storage.schema import decode_list, iso_time
+from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _ORDERS = {
@@ -67,31 +67,54 @@ class PageTable:
         rows = self._database.select(statement, paths)
         return {path: (title, iso_time(updated), kind and FileKind(kind)) for path, title, updated, kind in rows}
 
-    def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return the blob ids of pages, by path."""
-        rows = self._database.select(f"SELECT path, blob FROM pages WHERE path {IN_LIST}", paths)
-        return dict(map(tuple, rows))
+    def blobs(self, paths: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the blob ids of some or all pages, by path."""
+        if paths is None:
+            return self._database.mapping("SELECT path, blob FROM pages")
+        return self._database.mapping(f"SELECT path, blob FROM pages WHERE path {IN_LIST}", paths)
+
+    def excluded_blobs(self) -> dict[str, str]:
+        """Return the blob id of each page that its front matter excludes, by path."""
+        return self._database.mapping("SELECT path, blob FROM excluded_pages")
+
+    def file_states(self) -> dict[str, Indexed]:
+        """Return the indexed state of each attached file, by path. `excluded_blobs` has the files of excluded pages."""
+        files = self._database.select("SELECT path FROM files")
+        return self.states([row["path"] for row in files])
+
+    def states(self, paths: Sequence[str]) -> dict[str, Indexed]:
+        """Return the indexed state of pages, by path; unknown paths count as fully indexed."""
+        excluded = self.excluded_blobs()
+        statement = f"SELECT DISTINCT path FROM chunks WHERE path {IN_LIST} AND NOT {IS_EMBEDDED}"
+        words_only = {row["path"] for row in self._database.select(statement, paths)}
+        return {
+            path: Indexed.NOT if path in excluded else Indexed.WORDS_ONLY if path in words_only else Indexed.FULLY
+            for path in paths
+        }
+
+    def updated(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the Unix times at which pages last changed, by path; unknown times are missing."""
+        return self._database.mapping(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
+
+    def last_changes(self, paths: Sequence[str]) -> dict[str, LastChange]:
+        """Return the last changes of pages, by path; unknown changes are missing."""
+        columns = "path, updated, last_commit"
+        rows = self._database.select(f"SELECT {columns} FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
+        return {path: LastChange(*change) for path, *change in rows}
 
     def paths(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the paths of pages, by number."""
-        rows = self._database.select(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)
-        return dict(map(tuple, rows))
+        return self._database.mapping(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)
 
     def count_links(self, paths: Iterable[str]) -> dict[str, int]:
         """Return the number of pages that link to each of these pages, by path."""
         count = "SELECT COUNT(*) FROM links WHERE target = path_key"
-        rows = self._database.select(f"SELECT path, ({count}) FROM pages WHERE path {IN_LIST}", paths)
-        return dict(map(tuple, rows))
+        return self._database.mapping(f"SELECT path, ({count}) FROM pages WHERE path {IN_LIST}", paths)
 
     def problems(self) -> list[tuple[str, str]]:
         """Return the path of each page with an indexing problem and the reason, by path."""
         rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL ORDER BY path")
         return [tuple(row) for row in rows]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no pages."""
-        return not self._database.select("SELECT 1 FROM pages LIMIT 1")
 
     def labels(self) -> list[tuple[str, str, str | None]]:
         """Return the path, title and category of every page except attached files, by path."""
@@ -105,10 +128,8 @@ class PageTable:
 
     def all_links(self) -> list[tuple[str, str]]:
         """Return every link: the path of the page, and the key of the target, which need not exist."""
-        return [
-            tuple(row)
-            for row in self._database.select("SELECT path, target FROM links WHERE target NOT LIKE '[[%' ORDER BY target, path")
-        ]
+        statement = "SELECT path, target FROM links WHERE target NOT LIKE '[[%' ORDER BY target, path"
+        return [tuple(row) for row in self._database.select(statement)]
 
     def links(self, path: str) -> PageLinks:
         """Return the pages that a page links to, and the pages that link to it."""
@@ -139,15 +160,5 @@ def _listed(
     path: str, title: str, category: str | None, tags: str, updated: int | None, words: int, kind: str | None
 ) -> ListedPage:
     when = iso_time(updated)
-    return ListedPage(
-        page_name(path),
-        path,
-        title,
-        category,
-        decode_list(tags),
-        when,
-        words,
-        when and when[:10],
-        words,
-        kind=FileKind(kind) if kind else None,
-    )
+    counted, known = (when, words, when and when[:10], words), FileKind(kind) if kind else None
+    return ListedPage(page_name(path), path, title, category, decode_list(tags), *counted, kind=known)

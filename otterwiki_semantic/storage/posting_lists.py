@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +21,6 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 WordSets = npt.NDArray[np.uint64]
-"""Sets of words, one bit per word."""
-ScoresAfter = Callable[[int], Mapping[int, float]]
-"""Returns the scores of the chunks after this id, as FTS5 computes them."""
 
 _K1, _B = 1.2, 0.75
 """The parameters of BM25 (Robertson et al., 1994), as in FTS5."""
@@ -36,14 +33,10 @@ _MAX_NEW, _MAX_NEW_SHARE = 500, 0.02
 
 
 class _PostingList(NamedTuple):
-    """The occurrences of a word."""
-
     ids: Ids
-    """The chunks with the word, ascending."""
     counts: Floats
     """The number of occurrences in each chunk, weighted by column."""
     last_id: int
-    """The last chunk when the list was read."""
 
 
 class PostingLists:
@@ -56,18 +49,16 @@ class PostingLists:
         self._lists: OrderedDict[str, _PostingList] = OrderedDict()
         self._postings = 0
         self._lengths: Floats = np.zeros(1, dtype=np.float32)
-        """The number of words of each chunk, by its id."""
         self._mean: tuple[ExactIndex | None, float] = None, 1.0
 
     def scores(
-        self, frequencies: Mapping[str, int], index: ExactIndex, limit: int, mask: Mask | None, scores_after: ScoresAfter
-    ) -> dict[int, float]:
-        """Return up to `limit` chunks with any of these words, best first, with their BM25 scores.
+        self, frequencies: Mapping[str, int], index: ExactIndex, limit: int, mask: Mask | None
+    ) -> tuple[dict[int, float], int]:
+        """Return up to `limit` chunks with any of these words, best first, with their BM25 scores, and the last known chunk.
 
-        `frequencies` gives the number of chunks with each word. Words are looked up in the state of `index`.
+        `frequencies` gives the number of chunks with each word.
         """
-        with self._lock:
-            lists, lengths = self._read(frequencies, index)
+        lists, lengths = self.read(frequencies, index)
         last = min(len(lengths) - 1, *(each.last_id for each in lists.values()))
         found = np.zeros(last + 1, dtype=np.float32)
         mean = self._mean_length(index, lengths)
@@ -84,45 +75,35 @@ class PostingLists:
             worst = np.partition(of_passing[matching], -limit)[-limit]
             matching = matching[of_passing[matching] >= worst]
         best = matching[np.argsort(-of_passing[matching], kind="stable")][:limit]
-        scores = dict(zip(passing[best].tolist(), of_passing[best].tolist(), strict=True))
-        if index.last_id == last:
-            return scores
-        scores |= scores_after(last)
-        ranked = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
-        return {chunk: scores[chunk] for chunk in ranked[:limit]}
+        return dict(zip(passing[best].tolist(), of_passing[best].tolist(), strict=True)), last
 
     def word_sets(self, words: Sequence[str], index: ExactIndex) -> WordSets:
         """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know."""
-        with self._lock:
-            lists, lengths = self._read(dict.fromkeys(words, 0), index)
+        lists, lengths = self.read(dict.fromkeys(words), index)
         sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)
         for bit, word in enumerate(words):
             ids = lists[word].ids
             sets[ids[: np.searchsorted(ids, len(sets))]] |= np.uint64(1 << bit)
         return sets
 
-    def warm_up(self, index: ExactIndex) -> None:
-        """Read the lengths of all chunks."""
+    def read(self, words: Collection[str], index: ExactIndex) -> tuple[dict[str, _PostingList], Floats]:
+        """Return the lists of words and the lengths of all chunks, reading the unknown ones."""
         with self._lock:
-            self._read({}, index)
-
-    def _read(self, words: Mapping[str, int], index: ExactIndex) -> tuple[dict[str, _PostingList], Floats]:
-        """Return the lists of words and the lengths of chunks, reading the unknown ones."""
-        new = index.last_id - (len(self._lengths) - 1)
-        if new > max(_MAX_NEW, _MAX_NEW_SHARE * len(index)):
-            self._lists.clear()
-            self._postings = 0
-            self._lengths = self._read_lengths(index.last_id)
-        for word in words:
-            if word in self._lists:
-                self._lists.move_to_end(word)
-            else:
-                self._lists[word] = self._read_list(word, index.last_id)
-                self._postings += len(self._lists[word].ids)
-        found = {word: self._lists[word] for word in words}
-        while self._postings > _MAX_POSTINGS and len(self._lists) > len(words):
-            self._postings -= len(self._lists.popitem(last=False)[1].ids)
-        return found, self._lengths
+            new = index.last_id - (len(self._lengths) - 1)
+            if new > max(_MAX_NEW, _MAX_NEW_SHARE * len(index)):
+                self._lists.clear()
+                self._postings = 0
+                self._lengths = self._read_lengths(index.last_id)
+            for word in words:
+                if word in self._lists:
+                    self._lists.move_to_end(word)
+                else:
+                    self._lists[word] = self._read_list(word, index.last_id)
+                    self._postings += len(self._lists[word].ids)
+            found = {word: self._lists[word] for word in words}
+            while self._postings > _MAX_POSTINGS and len(self._lists) > len(words):
+                self._postings -= len(self._lists.popitem(last=False)[1].ids)
+            return found, self._lengths
 
     def _read_list(self, word: str, last_id: int) -> _PostingList:
         # One text with all numbers takes a fifth of the time of one row per number.
@@ -157,7 +138,6 @@ class PostingLists:
 
 
 def _sum_of_varints(data: bytes) -> int:
-    """Return the sum of the numbers in a row of FTS5's size table."""
     total = number = 0
     for byte in data:
         number = number << 7 | byte & 0x7F

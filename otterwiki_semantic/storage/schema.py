@@ -21,8 +21,14 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 SCHEMA_VERSION = 11
 """Increased with every change to the tables below, so that the index is rebuilt."""
 
-FILES = "CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID"
-"""The rows of `pages` for attached files. Added to catalogs of the same schema, which stay otherwise unchanged."""
+ADDED_TABLES = {
+    "files": "CREATE TABLE files (path TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID",
+    "excluded_pages": "CREATE TABLE excluded_pages (path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID",
+    "keyword_places": "CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance)",
+    "pending": "CREATE TABLE pending (vector TEXT PRIMARY KEY) WITHOUT ROWID",
+    "filled": "CREATE TABLE filled (number INTEGER PRIMARY KEY AUTOINCREMENT, vector TEXT NOT NULL)",
+}
+"""Tables that are also added to catalogs of earlier versions, for reading them; these stay otherwise unchanged."""
 
 INVALID = ""
 """The blob of a page that must be indexed again. No blob has this id."""
@@ -31,7 +37,8 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 """The condition for chunks that have or will have a vector."""
 
 # A new vector takes the `place` of a deleted one. All have the same size, so places fit; appended rows would leave gaps.
-# `excluded_pages` are excluded by their front matter: nothing else about them is stored.
+# `files` has the rows of `pages` for attached files. `excluded_pages` are excluded by their front matter: nothing else about
+# them is stored.
 # `places` are the sections and units of a chunk in MessagePack.
 # `links` of notes also contain the text of wikilinks: see `resolve_wiki_links`.
 # `pending` are the vectors that chunks lack, and `filled` is a log of the vectors added after their chunks.
@@ -44,7 +51,7 @@ CREATE TABLE pages (
     category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
     category_key TEXT, updated INTEGER, last_commit TEXT, problem TEXT, language TEXT NOT NULL
 );
-CREATE TABLE excluded_pages (path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX pages_by_change ON pages (updated DESC, path);
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
 CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
@@ -61,12 +68,9 @@ CREATE TABLE chunks (
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
-CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
-CREATE TABLE pending (vector TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE filled (number INTEGER PRIMARY KEY AUTOINCREMENT, vector TEXT NOT NULL);
 CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stale (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -90,7 +94,7 @@ _ROUNDING = 0.01
 
 
 def read_facts(database: SqliteFile) -> dict[str, str]:
-    """Return the facts about a catalog, by name."""
+    """Return the facts about a catalog."""
     return database.memoised("SELECT name, value FROM meta")
 
 

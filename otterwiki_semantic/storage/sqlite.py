@@ -14,7 +14,6 @@ from typing import Any
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
 
 IN_LIST = "IN (SELECT value FROM json_each(?))"
-"""A condition whose value is a list; see `SqliteFile.select`."""
 
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
@@ -83,10 +82,7 @@ class SqliteFile:
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {finding}")
 
     def copy_to(self, path: Path) -> None:
-        """Write a snapshot without free pages to a new file, and sync it to disk.
-
-        Uses a single SQLite statement, which neither blocks the interpreter nor readers and writers.
-        """
+        """Write a snapshot to a new file, and sync it to disk, without blocking the interpreter, readers or writers."""
         with self._translate_errors(), closing(self._connect()) as connection:
             connection.execute("VACUUM INTO ?", (path.absolute().as_uri(),))
         with path.open("rb") as copy:
@@ -121,10 +117,14 @@ class SqliteFile:
         """Return the rows of a two-column query as a dictionary; runs once per snapshot."""
         memo: dict[str, dict[str, Any]] | None = getattr(self._snapshots, "memo", None)
         if memo is None:
-            return dict(map(tuple, self.select(statement)))
+            return self.mapping(statement)
         if statement not in memo:
-            memo[statement] = dict(map(tuple, self.select(statement)))
+            memo[statement] = self.mapping(statement)
         return memo[statement]
+
+    def mapping(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> dict[Any, Any]:
+        """Return the rows of a two-column query as a dictionary; see `select`."""
+        return dict(map(tuple, self.select(statement, *values)))
 
     def select(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> list[sqlite3.Row]:
         """Return the rows of a query. Use the condition `IN_LIST` for a value that is a list."""

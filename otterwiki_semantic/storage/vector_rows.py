@@ -12,22 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import simsimd
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.schema import decode_vectors
 
-try:
-    import simsimd
-except ImportError:  # no wheel for this platform: NumPy compares the same integers, four times slower
-    simsimd = None
-
 Rows = npt.NDArray[np.intp]
-"""Row numbers, ascending."""
 Floats = npt.NDArray[np.float32]
 
 BLOCK = 4_096
-"""Rows of a block."""
 _MANY_BLOCKS = 4
 _HELPER = ThreadPoolExecutor(1, "comparing")
 """Compares half of many float32 vectors: a single core is limited by memory bandwidth."""
@@ -36,8 +30,6 @@ _GATHERED_SHARE = 0.25
 _LARGEST = 127
 _GROUP = 64
 """Values per group; only the largest of a group is examined first."""
-_CAST_ROWS = 256
-"""Rows that NumPy converts at once, so that they fit in the CPU cache."""
 
 
 ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
@@ -85,18 +77,9 @@ class Block(NamedTuple):
         if self.codes.dtype == np.float32:
             cosines: Floats = self.codes @ query.codes[0]
             return cosines
-        products: Floats = _products(self.codes, query.codes) * (self.scales * query.scales[0])
-        return products
-
-
-def _products(codes: npt.NDArray[np.int8], query: npt.NDArray[np.int8]) -> Floats:
-    """Return the dot product of each row with a query (1 x dimension); exact up to a dimension of 1,040."""
-    if simsimd is not None:
-        return np.asarray(simsimd.cdist(codes, query, metric="dot", out_dtype="float32"))[:, 0]
-    vector = query[0].astype(np.float32)
-    starts = range(0, len(codes), _CAST_ROWS)
-    parts = [codes[start : start + _CAST_ROWS].astype(np.float32) @ vector for start in starts]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
+        products = np.asarray(simsimd.cdist(self.codes, query.codes, metric="dot", out_dtype="float32"))[:, 0]
+        similarities: Floats = products * (self.scales * query.scales[0])
+        return similarities
 
 
 class VectorRows:
@@ -104,7 +87,6 @@ class VectorRows:
 
     def __init__(self, dtype: npt.DTypeLike, blocks: Sequence[Block] = ()) -> None:
         self.dtype = np.dtype(dtype)
-        """The format: float32 or int8."""
         self.blocks = blocks
 
     @property
@@ -118,10 +100,7 @@ class VectorRows:
         return self.dtype == np.float32
 
     def append(self, vectors: Matrix, embedded: npt.NDArray[np.bool_]) -> VectorRows:
-        """Return these rows plus one row per boolean: the next vector where it is true.
-
-        Errors: `CatalogCorruptError` if the vectors have another dimension.
-        """
+        """Return these rows plus one row per boolean: the next vector where it is true. Errors: `CatalogCorruptError`."""
         dimension = vectors.shape[1] if len(vectors) else self.dimension
         more = Block.zeros(len(embedded), dimension, self.dtype)
         more.codes[embedded], more.scales[embedded] = Block.of(vectors, self.dtype) if len(vectors) else (0, 0)
@@ -191,7 +170,6 @@ class VectorRows:
         return gathered
 
     def _widened(self, dimension: int) -> list[Block]:
-        """Return the blocks, giving blocks from before the first vector its dimension."""
         return [each if each.dimension else Block.zeros(len(each.codes), dimension, self.dtype) for each in self.blocks]
 
 

@@ -37,7 +37,6 @@ class StoredVector:
     embedding: Matrix
     document: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """A key without a value is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class CollectionSpec:
     name: str = "otterwiki"
     """The name under which other programs open the collection."""
     has_documents: bool = True
-    """Whether the collection has texts and metadata."""
     model: Mapping[str, Any] = field(default_factory=dict)
     """The model, as described by `embedding.model_config`; empty if it must not be named."""
 
@@ -56,18 +54,15 @@ DEFAULT_SPEC = CollectionSpec()
 
 
 class VectorStore(ABC):
-    """A collection of vectors, opened on first use in the process that uses it; safe for several threads.
+    """A collection of vectors, opened on first use; thread-safe. Errors: `VectorStoreError` whenever the database fails.
 
-    ChromaDB blocks the interpreter while it writes, so write few vectors at once. Errors: `VectorStoreError` whenever the
-    database fails.
+    ChromaDB blocks the interpreter while it writes, so write few vectors at once.
     """
 
     def __init__(self, place: str, spec: CollectionSpec) -> None:
         self.place = place
-        """The location of the database, for messages."""
         self.spec = spec
         self.max_results = sys.maxsize
-        """The most vectors that a request may ask for."""
         self.takes_lists = True
         """Whether metadata may contain lists; ChromaDB before 1.5 accepts only texts and numbers."""
         self._opening = threading.Lock()
@@ -89,10 +84,7 @@ class VectorStore(ABC):
                 collection.upsert([vector.id for vector in part], embeddings, **contents)
 
     def update(self, vectors: Sequence[StoredVector]) -> None:
-        """Replace the metadata of vectors; unknown ids are ignored. The HNSW graph does not change.
-
-        Texts are not sent: an id is a hash of the text, which never changes, and ChromaDB would also embed texts.
-        """
+        """Replace the metadata of vectors; unknown ids are ignored. Texts are not sent: ids are their hashes."""
         with self._collection("store metadata") as collection:
             for part in _in_parts(vectors):
                 collection.update([vector.id for vector in part], metadatas=self._metadata(part))
@@ -102,13 +94,13 @@ class VectorStore(ABC):
             return [each.metadata for each in vectors]
         return [each.metadata and {name: _joined(value) for name, value in each.metadata.items()} for each in vectors]
 
-    def describe(self, facts: Mapping[str, str | int]) -> None:
-        """Set the facts, besides the model, in the collection's public metadata."""
+    def describe(self, commit: str, dimension: int | None) -> None:
+        """Set the collection's public metadata."""
+        facts = {"commit": commit} | ({"dimension": dimension} if dimension else {})
         with self._collection("describe the collection") as collection:
             collection.modify(metadata={**self._own_metadata(), **facts})
 
     def _own_metadata(self) -> dict[str, Any]:
-        """Return the fixed metadata of the collection."""
         return {"model": self.spec.model["model"]} if self.spec.model else {}
 
     @cached_property

@@ -9,6 +9,7 @@ import sqlite3
 
 from otterwiki_semantic.content.analysis import name_key
 from otterwiki_semantic.content.pages import namespaced
+from otterwiki_semantic.storage.schema import NEXT_REVISION
 
 _NAMED = "SELECT DISTINCT target FROM links WHERE target >= '[[' AND target < '[\\'"
 _BY_ALIAS = (
@@ -16,11 +17,8 @@ _BY_ALIAS = (
 )
 
 
-def resolve_wiki_links(connection: sqlite3.Connection) -> bool:
-    """Set each wikilink's target to the page of its name with the shortest path, or else a page with this title or alias.
-
-    Return whether any target has changed.
-    """
+def resolve_wiki_links(connection: sqlite3.Connection) -> None:
+    """Set each wikilink's target to the page of its name with the shortest path, or else a page with this title or alias."""
     is_changed = False
     pages: dict[str, str] = {}
     for (key,) in sorted(connection.execute("SELECT path_key FROM pages"), key=lambda row: (row[0].count("/"), *row)):
@@ -29,22 +27,16 @@ def resolve_wiki_links(connection: sqlite3.Connection) -> bool:
             pages.setdefault("/".join(parts[start:]), key)
     for (link,) in connection.execute(_NAMED).fetchall():
         name, _, before = link[2:].partition("|")
-        target = pages.get(name) or _by_alias(connection, name) or name
+        target = pages.get(name)
+        if target is None:
+            by_alias = connection.execute(_BY_ALIAS, (name_key(name),)).fetchone()
+            target = by_alias[0] if by_alias else name
         if target != before:
-            _lead_to(connection, link, before, target, f"[[{name}|{target}")
             is_changed = True
-    return is_changed
-
-
-def _by_alias(connection: sqlite3.Connection, name: str) -> str | None:
-    found = connection.execute(_BY_ALIAS, (name_key(name),)).fetchone()
-    return found[0] if found else None
-
-
-def _lead_to(connection: sqlite3.Connection, link: str, before: str, target: str, renamed: str) -> None:
-    """Replace the target of a link on all pages that contain it."""
-    connection.execute(
-        "DELETE FROM links WHERE target = ? AND path IN (SELECT path FROM links WHERE target = ?)", (before, link)
-    )
-    connection.execute("INSERT OR IGNORE INTO links SELECT path, ? FROM links WHERE target = ?", (target, link))
-    connection.execute("UPDATE OR REPLACE links SET target = ? WHERE target = ?", (renamed, link))
+            of_link = "SELECT path FROM links WHERE target = ?"
+            connection.execute(f"DELETE FROM links WHERE target = ? AND path IN ({of_link})", (before, link))
+            connection.execute("INSERT OR IGNORE INTO links SELECT path, ? FROM links WHERE target = ?", (target, link))
+            renamed = f"[[{name}|{target}"
+            connection.execute("UPDATE OR REPLACE links SET target = ? WHERE target = ?", (renamed, link))
+    if is_changed:
+        connection.execute(NEXT_REVISION)

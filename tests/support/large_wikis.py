@@ -32,7 +32,7 @@ def index_and_move(place: Path, count: int) -> None:
     git(repository, "mv", *(f"part{number}" for number in range(_FOLDERS // 2)), "moved/")
     git(repository, "commit", "-qm", "moved")
     assert bench.sync() == []
-    paths = set(bench.generation.catalog.blobs())
+    paths = set(bench.generation.catalog.pages.blobs())
     assert len(paths) == count
     assert sum(path.startswith("moved/") for path in paths) == count // 2
     bench.generation.close()

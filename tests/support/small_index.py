@@ -44,7 +44,7 @@ class SmallIndex:
         )
         ids = [words_only_id(chunk.text) if words_only else vector_id(chunk.text) for chunk in chunks]
         embedded = [(chunk, similarity) for chunk, (_, similarity) in zip(ids, parts, strict=True) if similarity is not None]
-        self.catalog.add_vectors([StoredVector(chunk, self._vector(similarity)) for chunk, similarity in embedded])
+        self.catalog.vectors.add([StoredVector(chunk, self._vector(similarity)) for chunk, similarity in embedded])
         page = Page(
             path,
             f"blob of {path}",

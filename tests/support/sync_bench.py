@@ -57,7 +57,7 @@ class Bench:
     def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
         """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
         generation = generation or self.generation
-        distances = generation.vector_store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
+        distances = generation.mirror.store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
         for hit in hits_of(generation.catalog, distances):
             found.setdefault(hit.path, []).append(hit.text)

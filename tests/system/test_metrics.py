@@ -285,7 +285,7 @@ def test_failures_are_counted_by_kind(settings: Settings, index: IndexEngine, mo
     git_directory.rename(settings.repository / ".git")
     serving = index._manager.serving
     assert serving is not None
-    serving.mirror.handle_failure(serving.vector_store, VectorStoreUnreachableError("nobody there"))
+    serving.mirror.handle_failure(serving.mirror.store, VectorStoreUnreachableError("nobody there"))
     index._manager.rebuilds.tracker.put_off(serving, RebuildRefusedError("no room"))
     found = parsed(index.metrics())
     assert value(found, "errors_total", kind="model") == 1

@@ -14,7 +14,7 @@ import pytest
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
 from tests.support.wiki_servers import GUNICORN
 
-HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "apscheduler", "sqlite3.dbapi2")
+HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "sqlite3.dbapi2")
 SCRIPT = """
 import sys, threading
 import otterwiki.server
@@ -44,7 +44,7 @@ def test_the_wiki_finds_the_plugin_by_its_entry_point() -> None:
 
 
 def test_a_worker_loads_no_heavy_library() -> None:
-    heavy = "{'apscheduler', 'chromadb', 'numpy', 'onnxruntime', 'sqlite3', 'tokenizers'}"
+    heavy = "{'chromadb', 'numpy', 'onnxruntime', 'sqlite3', 'tokenizers'}"
     program = f"import sys, otterwiki_semantic.plugin; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 

@@ -24,7 +24,7 @@ class Insights:
 
     def __init__(self, settings: Settings, manager: IndexManager, rollbacks: Rollbacks) -> None:
         self._data_dir = settings.data_dir
-        self._syncs = manager.syncs.history
+        self._syncs = manager.syncs
         self.quality = QualityMonitor(settings.data_dir / "quality.json", manager, rollbacks) if settings.eval_queries else None
         self._keeps_searches = settings.search_log
         self._searches: SearchLog | None = None
@@ -58,7 +58,7 @@ class Insights:
             free_bytes=shutil.disk_usage(self._data_dir).free,
             memory_bytes=_memory_bytes(),
             started=self._started,
-            syncs=self._syncs.newest_first(),
+            syncs=self._syncs.history(),
             keeps_searches=self._searches is not None,
             searches=self._searches.hours(until) if self._searches else (),
             unanswered=self.unanswered(),

@@ -123,7 +123,7 @@ class QualityMonitor:
             generation=generation.name,
             recipe=generation.fingerprint or "",
             queries=len(queries),
-            unanswerable=len(queries) - len(answerable(queries, generation.catalog.blobs())),
+            unanswerable=len(queries) - len(answerable(queries, generation.catalog.pages.blobs())),
             recall_at_10=figures[RECALL],
             precision_at_10=figures["precision@10"],
             mrr=figures["mrr"],

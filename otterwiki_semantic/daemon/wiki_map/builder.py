@@ -113,7 +113,7 @@ class WikiMapBuilder:
 
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
-            state, blobs = state_of(generation), generation.catalog.blobs()
+            state, blobs = state_of(generation), generation.catalog.pages.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
             titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
@@ -163,7 +163,7 @@ class WikiMapBuilder:
         made, message, index = self._map, self._message, self._reader.freshness(generation)
         if not self._is_on:
             return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
-        if generation is None or generation.catalog.pages.is_empty:
+        if generation is None or not generation.catalog.counts().pages:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
             return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
         if made is None:

@@ -35,7 +35,6 @@ class ChromaServer:
     ca: Path | None = None
     """A file with the trusted certificates; None uses the system's."""
     answer_seconds: float = 5.0
-    """The longest wait for the next byte of an answer."""
 
     @property
     def place(self) -> str:
@@ -58,8 +57,9 @@ class ChromaServer:
         )
         api = FastAPI(System(settings))
         api._session.close()
+        credentials = {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
         api._session = httpx.Client(
-            headers={**api._session.headers, **self._credentials()},
+            headers={**api._session.headers, **credentials},
             limits=api.http_limits,
             timeout=httpx.Timeout(self.answer_seconds, connect=CONNECT_SECONDS),
             trust_env=not is_on_this_machine(self.url),
@@ -67,10 +67,6 @@ class ChromaServer:
             event_hooks={"response": [self._check_response]},
         )
         return api
-
-    def _credentials(self) -> dict[str, str]:
-        """Return the headers with the token: one for proxies and one for Chroma Cloud."""
-        return {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
 
     def _ssl_context(self) -> ssl.SSLContext:
         import certifi
@@ -102,10 +98,7 @@ class ChromaServer:
             raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
 
     def make_database(self, api: FastAPI) -> bool:
-        """Create the database and its tenant if they do not exist; return whether they were created.
-
-        Errors: `VectorStoreRefusedError` if they cannot be created. Transport errors are not caught.
-        """
+        """Create the database and its tenant; return False if they exist. Errors: `VectorStoreRefusedError`, transport's."""
         import httpx
         from chromadb.errors import NotFoundError
 
@@ -140,8 +133,11 @@ class ChromaServer:
             return VectorStoreError(
                 f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
             )
-        if (tls := _tls_error(error)) is not None:
-            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_message(tls)}")
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
+            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_message(cause)}")
         if isinstance(error, httpx.TimeoutException):
             seconds = CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self.answer_seconds
             reason = f"no answer within {seconds:g} s"
@@ -160,13 +156,6 @@ def _is_rate_limit(error: BaseException) -> bool:
     from chromadb.errors import ChromaError
 
     return isinstance(error, ChromaError) and error.code() == _TOO_MANY_REQUESTS
-
-
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error that caused an error, if any."""
-    while error is not None and not isinstance(error, ssl.SSLError):
-        error = error.__cause__ or error.__context__
-    return error
 
 
 def _tls_message(error: ssl.SSLError) -> str:

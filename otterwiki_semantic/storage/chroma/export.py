@@ -38,7 +38,10 @@ def export_collection(catalog_path: Path, directory: Path, name: str, progress: 
     with TemporaryDirectory(prefix="otterwiki-semantic-") as place:
         copy = Path(place) / catalog_path.name
         with closing(Catalog(catalog_path)) as source:
-            _wait_for_commit(source)
+            for _ in range(_ATTEMPTS):  # pages may be changing
+                if source.commit is not None:
+                    break
+                time.sleep(_PAUSE_SECONDS)
             source.copy_to(copy)
         part.mkdir(parents=True)
         try:
@@ -53,27 +56,19 @@ def export_collection(catalog_path: Path, directory: Path, name: str, progress: 
     return count
 
 
-def _wait_for_commit(catalog: Catalog) -> None:
-    """Wait for a limited time until no pages are changing."""
-    for _ in range(_ATTEMPTS):
-        if catalog.commit is not None:
-            return
-        time.sleep(_PAUSE_SECONDS)
-
-
 def _fill(catalog: Catalog, directory: Path, name: str, progress: Progress | None) -> int:
     commit = catalog.commit
     if not catalog.is_current or commit is None:
         raise IndexUnavailableError("the index is not complete yet; wait for it with: otterwiki-semantic index")
     spec = replace(CollectionSpec(name), model=model_config(json.loads(catalog.meta("settings") or "{}")))
     catalog.outbox.refill()
-    total, done, dimension = catalog.outbox.count()[0], 0, 0
+    total, done, dimension = catalog.outbox.count()[0], 0, catalog.outbox.dimension
     with closing(EmbeddedChromaStore(directory, spec)) as store:
         while vectors := catalog.outbox.upserts(_BATCH):
             store.upsert(vectors)
             catalog.outbox.mark_upserted(vectors)
-            done, dimension = done + len(vectors), len(vectors[0].embedding)
+            done += len(vectors)
             if progress is not None:
                 progress(done, total)
-        store.describe({"commit": commit, **({"dimension": dimension} if dimension else {})})
+        store.describe(commit, dimension)
     return done

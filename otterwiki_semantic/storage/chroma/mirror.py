@@ -14,7 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import Enum, auto
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,16 +64,12 @@ log = logging.getLogger(__name__)
 
 
 class MirrorState(Enum):
-    """The states of a mirror; see `VectorMirror`."""
+    """What a mirror's store holds; see `VectorMirror`."""
 
-    UNVERIFIED = auto()
-    """What the store holds is unknown."""
-    FILLING = auto()
-    """The store was verified but may lack vectors."""
-    CURRENT = auto()
-    """The store holds every vector of the catalog, so searches may use it."""
-    RESTING = auto()
-    """The store failed and is left alone for a while."""
+    UNVERIFIED = "unknown"
+    FILLING = "verified, but may lack vectors"
+    CURRENT = "every vector of the catalog, so searches may use it"
+    RESTING = "it failed, and is left alone for a while"
 
 
 class VectorMirror:
@@ -87,16 +84,19 @@ class VectorMirror:
     RESTING                                                                                     after 30 s: UNVERIFIED
     ==========  =========  ==========================  =============  ============  ==========  =======================
 
-    An empty store replaces a broken one. If a second one breaks within 30 s, its replacement rests. A collection is published,
-    and the previous one removed, once it is whole: current, with all metadata, and without deleted vectors. Safe for several
-    threads; one pushes at a time.
+    An empty store replaces a broken one; if a second one breaks within 30 s, its replacement rests. A collection is published,
+    and the previous one removed, once it is whole: current, with all metadata, and without deleted vectors. Thread-safe; one
+    thread pushes at a time.
     """
 
     def __init__(
         self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore, telemetry: Telemetry
     ) -> None:
         self._catalog = catalog
-        self._places = _CollectionPlaces(catalog, directory, spec, open_store)
+        self._directory = directory
+        self._spec = spec
+        self._digest = hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest()[:16]
+        self._open_store = open_store
         self._telemetry = telemetry
         self._writing = threading.Lock()
         self._state = MirrorState.UNVERIFIED
@@ -112,14 +112,14 @@ class VectorMirror:
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
         self._verified_lately = Cooldown(_STEADY_SECONDS)
-        self.store = self._places.open()
+        name = catalog.meta(_DIRECTORY)
+        self.store = open_store(directory / name, spec) if name else self._open_new()
         """The current store; replaced if it breaks."""
-        if catalog.is_current and not self._places.is_of_spec:
+        if catalog.is_current and catalog.meta(_SPEC) != self._digest:
             self.start_collection()
 
     @property
     def state(self) -> MirrorState:
-        """The current state."""
         if self._state is MirrorState.RESTING and not self._rest.is_active:
             self._state = MirrorState.UNVERIFIED
         return self._state
@@ -162,8 +162,8 @@ class VectorMirror:
     def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:
         """Return the ids of the `count` nearest vectors with their distances, or None if the store cannot be used now.
 
-        `may_lack` also queries a store that lacks vectors of the outbox. Errors: `VectorStoreError` if the store is broken;
-        pass it to `handle_failure` outside `Catalog.snapshot`.
+        `may_lack` allows vectors of the outbox to be missing. Errors: `VectorStoreError` if the store is broken; pass it to
+        `handle_failure` outside `Catalog.snapshot`.
         """
         store = self.store
         if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
@@ -177,9 +177,8 @@ class VectorMirror:
     def verify(self) -> None:
         """Compare the store with the catalog, and add differences to the outbox.
 
-        Errors: `VectorStoreError` if the store must be replaced: its files changed while no process had them open (corrupt
-        files can crash the process that reads them), several processes in a row ended while they had the files open, or the
-        store does not find its own vectors.
+        Errors: `VectorStoreError` if the store must be replaced: its files must not be opened, as corrupt ones can crash the
+        process, or it does not find its own vectors.
         """
         if self.state is not MirrorState.UNVERIFIED:
             return
@@ -205,24 +204,10 @@ class VectorMirror:
         try:
             self.verify()
             end = time.monotonic() + seconds
-            self._send(
-                lambda: outbox.upserts(self._batch, documents=has_documents),
-                lambda store, vectors: store.upsert(vectors),
-                outbox.mark_upserted,
-                *(end, check_stop),
-            )
-            self._send(
-                lambda: outbox.updates(self._batch),
-                lambda store, vectors: store.update(vectors) if has_documents else None,
-                outbox.mark_updated,
-                *(end, check_stop),
-            )
-            self._send(
-                lambda: outbox.deletes(_DELETES),
-                lambda store, ids: store.delete(ids),
-                outbox.mark_deleted,
-                *(math.inf, check_stop),
-            )
+            send, update = partial(self._send, store, check_stop), store.update if has_documents else lambda _: None
+            send(lambda: outbox.upserts(self._batch, documents=has_documents), store.upsert, outbox.mark_upserted, end)
+            send(lambda: outbox.updates(self._batch), update, outbox.mark_updated, end)
+            send(lambda: outbox.deletes(_DELETES), store.delete, outbox.mark_deleted, math.inf)
             self._end_push()
         except VectorStoreError as error:
             check_stop()  # a closed store also fails
@@ -238,20 +223,23 @@ class VectorMirror:
 
     def _send(
         self,
+        store: VectorStore,
+        check_stop: Callable[[], None],
         select: Callable[[], list[T]],
-        write: Callable[[VectorStore, list[T]], None],
+        write: Callable[[list[T]], None],
         mark: Callable[[list[T]], None],
         end: float,
-        check_stop: Callable[[], None],
     ) -> None:
         """Write the selected items to the store in parts; during searches, pause after each part for as long as it took."""
         while time.monotonic() < end and self._is_open and (items := select()):
             check_stop()
             start = time.monotonic()
             with self._writing:
+                if self.store is not store:  # another thread has replaced it
+                    return
                 self._whole_at = None
                 self._seal.breach()
-                write(self.store, items)
+                write(items)
                 mark(items)
             if self._searched_lately.is_active and len(items) == _UPSERTS_WHILE_SEARCHED:
                 time.sleep(time.monotonic() - start)
@@ -276,10 +264,8 @@ class VectorMirror:
         if commit is None:
             self._whole_at = (commit,)
             return
-        dimension = self._catalog.outbox.dimension
-        facts: dict[str, str | int] = {"commit": commit, **({"dimension": dimension} if dimension else {})}
         self._seal.breach()
-        self.store.describe(facts)
+        self.store.describe(commit, self._catalog.outbox.dimension)
         try:
             self.store.publish()
             self.publication_error = None
@@ -287,7 +273,9 @@ class VectorMirror:
             if self.publication_error is None:
                 log.warning("%s", error)
             self.publication_error = error
-        self._places.remove_others()
+        for others in self._directory.glob("chroma-*"):
+            if others.name != self._catalog.meta(_DIRECTORY):
+                shutil.rmtree(others, ignore_errors=True)
         self._catalog.set_meta(_WHOLE, f"{datetime.now(UTC).isoformat(timespec='seconds')} {commit}")
         self._whole_at = (commit,)
 
@@ -332,7 +320,14 @@ class VectorMirror:
         self._catalog.outbox.refill()
         self._seal.breach()
         self._seal.forget_crashes()
-        self.store = self._places.open_new()
+        self.store = self._open_new()
+
+    def _open_new(self) -> VectorStore:
+        """Return the store of a new collection, in its own directory, and record its name in the catalog."""
+        name = f"chroma-{uuid.uuid4().hex[:8]}"
+        self._catalog.set_meta(_DIRECTORY, name)
+        self._catalog.set_meta(_SPEC, self._digest)
+        return self._open_store(self._directory / name, self._spec)
 
     def compact(self) -> None:
         """Refill a collection with many tombstones, in a new directory."""
@@ -345,10 +340,7 @@ class VectorMirror:
                 self.start_collection()
 
     def note_idle(self) -> None:
-        """Forget earlier crashes if the store is current: the last client used the store and left, so its files are safe.
-
-        A process in a container may be killed before it can close the store, because the container's first process has ended.
-        """
+        """Forget earlier crashes if the store is current: clients have used it, so its files are safe."""
         with self._writing, suppress(CatalogError):
             if self.is_current:
                 self._seal.forget_crashes()
@@ -363,40 +355,6 @@ class VectorMirror:
                 self._seal.forget_crashes()
 
 
-class _CollectionPlaces:
-    """The directories of a catalog's collections. Each collection gets a new one; the catalog names the last."""
-
-    def __init__(self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore) -> None:
-        self._catalog = catalog
-        self._directory = directory
-        self._spec = spec
-        self._open_store = open_store
-        self._digest = hashlib.sha256(json.dumps(asdict(spec), sort_keys=True).encode()).hexdigest()[:16]
-
-    @property
-    def is_of_spec(self) -> bool:
-        """Whether the last collection has the specification that is wanted now."""
-        return self._catalog.meta(_SPEC) == self._digest
-
-    def open(self) -> VectorStore:
-        """Return the store of the last collection, or create the first one."""
-        name = self._catalog.meta(_DIRECTORY)
-        return self._open_store(self._directory / name, self._spec) if name else self.open_new()
-
-    def open_new(self) -> VectorStore:
-        """Return the store of a new collection, and record its name in the catalog."""
-        name = f"chroma-{uuid.uuid4().hex[:8]}"
-        self._catalog.set_meta(_DIRECTORY, name)
-        self._catalog.set_meta(_SPEC, self._digest)
-        return self._open_store(self._directory / name, self._spec)
-
-    def remove_others(self) -> None:
-        """Remove the directories of all collections except the last."""
-        for directory in self._directory.glob("chroma-*"):
-            if directory.name != self._catalog.meta(_DIRECTORY):
-                shutil.rmtree(directory, ignore_errors=True)
-
-
 class _Seal:
     """A digest of the store's files while nothing writes to them, and the number of processes that crashed on them."""
 
@@ -407,7 +365,10 @@ class _Seal:
         self._is_closed = True
 
     def open(self, manifest: str, place: str) -> None:
-        """Compare the files with the seal, then break it. Errors: `VectorStoreError` if they must not be opened."""
+        """Compare the files with the seal, then break it.
+
+        Errors: `VectorStoreError` if they changed while they were closed, or several processes in a row ended with them open.
+        """
         digest, crashes = self._catalog.meta(self._DIGEST), int(self._catalog.meta(self._CRASHES) or 0)
         if digest is not None and digest != manifest:
             raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")

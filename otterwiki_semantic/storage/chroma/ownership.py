@@ -1,9 +1,8 @@
 """Collection ownership: detects a copied data directory that writes to the same collection of a ChromaDB server.
 
-Several wikis may share a server, and a data directory may be copied: a backup is restored next to it, or a container is cloned.
-Each process writes a token into the metadata of the collections that it uses, and records the token in a file. A collection
-with an unrecorded token has been used by a copy since: it is left alone, and a new one is created. The records also distinguish
-the leftovers of a crash from the collections of others.
+Several wikis may share a server, and a data directory may be copied, as when a container is cloned. Each process writes a token
+into the metadata of the collections that it uses, and records the token in a file. A collection with an unrecorded token has
+been used by a copy since: it is left alone, and a new one is created. A copy is also known by the inode of the data directory.
 """
 
 from __future__ import annotations
@@ -28,18 +27,11 @@ log = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct):
-    """The record of one collection."""
+    """The record of a collection: the inode of the data directory, its possible tokens, and its name before publication."""
 
     inode: int
-    """The inode of the data directory that created the collection; a copy has another one."""
     marks: list[str]
-    """The tokens that the collection may have: the last one, and one that is being written."""
     created_as: str = ""
-    """The name of a published collection before its publication."""
-
-
-_Records = dict[str, dict[str, _Record]]
-"""Records by place and name."""
 
 
 class CollectionOwnership:
@@ -53,7 +45,8 @@ class CollectionOwnership:
         self._token = uuid.uuid4().hex
         self._changing = threading.Lock()
         self._used: set[str] = set()
-        self._records = read_record(file, _Records, "other collections are begun on the ChromaDB server") or {}
+        records = dict[str, dict[str, _Record]]
+        self._records = read_record(file, records, "other collections are begun on the ChromaDB server") or {}
         self._here = self._records.setdefault(place, {})
 
     def use(self, name: str) -> None:
@@ -106,10 +99,7 @@ class CollectionOwnership:
         return (metadata or {}).get(_TOKEN_KEY) == self._token
 
     def may_claim(self, name: str, metadata: Mapping[str, Any] | None) -> bool:
-        """Whether a collection's metadata contain a token of this data directory, so nobody else has used it since.
-
-        Also accepts a token that was written when the server had another address.
-        """
+        """Whether a collection has a token of this data directory, at any server address: nobody else has used it since."""
         with self._changing:
             tokens = {token for place in self._records.values() if name in place for token in place[name].marks}
         return (metadata or {}).get(_TOKEN_KEY) in tokens
@@ -124,8 +114,8 @@ class CollectionOwnership:
         return self._here[name].marks if name in self._here else []
 
     def _record(self, name: str, tokens: list[str]) -> None:
-        known = self._here.get(name)
-        self._here[name] = _Record(self._inode(), tokens, known.created_as if known else "")
+        created_as = self._here[name].created_as if name in self._here else ""
+        self._here[name] = _Record(self._inode(), tokens, created_as)
         self._write()
 
     def _inode(self) -> int:

@@ -34,13 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class ChromaServerStore(VectorStore):
-    """A collection in a database of a ChromaDB server. The constructor sends no request.
+    """A collection in a database of a ChromaDB server, renamed from a temporary name when it is published.
 
-    Errors: `VectorStoreUnreachableError` if the server is down, slow, not ChromaDB, or denies access. The collection is
-    unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, or once the
-    collection is gone or owned by another wiki; the store cannot be used any more.
-
-    The collection is created under a temporary name, and renamed to the public one when it is published.
+    Errors: `VectorStoreUnreachableError` if the server is down, slow, not ChromaDB, or denies access; a later call may succeed.
+    A plain `VectorStoreError` if ChromaDB itself reports an error, or once the collection is gone or owned by another wiki.
     """
 
     def __init__(
@@ -62,10 +59,7 @@ class ChromaServerStore(VectorStore):
         return self.spec.name if is_published else self._created_as
 
     def publish(self) -> None:
-        """Rename the collection to its public name, and delete this data directory's previous collection of that name.
-
-        Errors: `VectorStoreRefusedError` if another wiki owns the collection with this name.
-        """
+        """Rename the collection, replacing this data directory's previous one. Errors: `VectorStoreRefusedError`."""
         from chromadb.errors import NotFoundError
 
         if self.name == self.spec.name:
@@ -93,7 +87,7 @@ class ChromaServerStore(VectorStore):
         self._write(super().update, vectors)
 
     def _write(self, write: Callable[[Sequence[StoredVector]], None], vectors: Sequence[StoredVector]) -> None:
-        """Write vectors with their metadata; if the server refuses lists in metadata, send texts instead."""
+        """Write vectors; if the server refuses lists in metadata, send texts instead."""
         from chromadb.errors import ChromaError
 
         try:
@@ -114,7 +108,7 @@ class ChromaServerStore(VectorStore):
         super().delete(ids)
 
     def ids(self) -> set[str]:
-        """Return the ids of all vectors; if the server refuses large pages, request small ones."""
+        """Return the ids of all vectors, in small pages if the server refuses large ones."""
         from httpx import TransportError
 
         try:
@@ -150,7 +144,6 @@ class ChromaServerStore(VectorStore):
         return [name for name in strays if not self._ownership.knows(name)]
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Remove the existing collections that nobody else has used; failures are only logged."""
         from chromadb.errors import NotFoundError
 
         try:
@@ -183,7 +176,6 @@ class ChromaServerStore(VectorStore):
         return collection
 
     def _claim(self, api: FastAPI) -> CollectionModel:
-        """Return the collection with this process's token, creating it if it does not exist."""
         metadata = self._own_metadata()
         model = self._get_or_create(api, metadata)
         if not self._ownership.may_claim(self.name, model.metadata):

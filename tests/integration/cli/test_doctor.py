@@ -170,7 +170,7 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
     answer = doctor(
         "--url",
         f"http://127.0.0.1:{free_port()}",
-        without=("numpy", "chromadb", "onnxruntime", "tokenizers", "mistune", "regex", "Stemmer", "apscheduler"),
+        without=("numpy", "chromadb", "onnxruntime", "tokenizers", "mistune", "regex", "Stemmer"),
         PATH=str(tmp_path),
         OTTERWIKI_SETTINGS=str(tmp_path / "settings.cfg"),
         REPOSITORY=str(tmp_path / "nowhere"),

@@ -230,15 +230,15 @@ def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, 
     assert serving is not None
     monkeypatch.setattr(serving, "_exact_up_to", 0)
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].results
-    broken = serving.vector_store
+    broken = serving.mirror.store
     broken.close()
     after = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     assert [hit.path for hit in after] == [hit.path for hit in before]
     assert index.status().status == "ready", "the index equals HEAD, and searches see all of it"
     eventually(lambda: is_settled(index.status()))
-    assert serving.vector_store is not broken
+    assert serving.mirror.store is not broken
     assert not Path(broken.place).exists()
-    assert serving.vector_store.count() == index.status().vectors
+    assert serving.mirror.store.count() == index.status().vectors
     assert index.search(["vegetables"], SearchOptions(5, 2))[0].results[0].path == "garden"
 
 
@@ -278,7 +278,7 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
     def fail(_commit: str) -> None:
         raise AssertionError("the tree was read")
 
-    monkeypatch.setattr(index._manager.index._repository, "pages", fail)
+    monkeypatch.setattr(index._manager.index.repository, "pages", fail)
     assert index.search(["radiator", "garden"], SearchOptions())[1].results
 
 

@@ -13,7 +13,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.crash_log import CrashLog
+from otterwiki_semantic.indexing.page_loader import CrashLog
 from tests.support.live_wiki import commit, eventually
 
 pytestmark = pytest.mark.real_parts

@@ -372,7 +372,7 @@ def chroma_of(index: IndexEngine) -> int:
     """How many vectors ChromaDB holds."""
     serving = index._manager.serving
     assert serving is not None
-    return serving.vector_store.count()
+    return serving.mirror.store.count()
 
 
 # Reading

@@ -167,14 +167,14 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready_by_words")
     serving = index._manager.serving
     assert serving is not None
-    collect_garbage = serving.catalog.collect_garbage
+    collect_garbage = serving.catalog.vectors.collect_garbage
 
     def pause() -> None:
         stored.set()
         may_end.wait(30)
         collect_garbage()
 
-    monkeypatch.setattr(serving.catalog, "collect_garbage", pause)
+    monkeypatch.setattr(serving.catalog.vectors, "collect_garbage", pause)
     index.notify()
     assert stored.wait(30), "the model has failed again"
     assert index.status().index.pending_pages == 5

@@ -303,7 +303,7 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
             index.reindex()
 
     monkeypatch.setattr(index.embedder, "embed", slow)
-    builder = index._manager.rebuilds.builder
+    builder = index._manager.rebuilds
     builder._recipe = replace(builder._recipe, chunks="fixed")
     beginning = Thread(target=begin)
     beginning.start()

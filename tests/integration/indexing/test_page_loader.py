@@ -15,8 +15,7 @@ from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.crash_log import CrashLog
-from otterwiki_semantic.indexing.page_loader import PageLoader
+from otterwiki_semantic.indexing.page_loader import CrashLog, PageLoader
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.processes import is_running
 

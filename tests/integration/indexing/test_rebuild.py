@@ -284,7 +284,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     for mode in Mode:
         assert ask(index, "unit77", mode).results[0].path == "p077", "before ChromaDB is filled, too"
     eventually(lambda: is_ready(index))
-    assert serving(index).vector_store.count() == PAGES
+    assert serving(index).mirror.store.count() == PAGES
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
 
 
@@ -329,7 +329,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
     found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=True, wait_seconds=30.0))[0]
     assert found.results[0].path == "bees"
     eventually(lambda: is_ready(index))
-    assert serving(index).vector_store.count() == PAGES + 1
+    assert serving(index).mirror.store.count() == PAGES + 1
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
     check_complete(new, 0)
     new.mirror.push()
-    assert new.vector_store.count() == PAGES + 1
+    assert new.mirror.store.count() == PAGES + 1
     for generation in (new, old):
         generation.close()
 
@@ -388,8 +388,8 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
     index = opened()
     eventually(lambda: is_ready(index))
     generation = serving(index)
-    worn, edited = generation.vector_store, 0
-    while generation.vector_store is worn:
+    worn, edited = generation.mirror.store, 0
+    while generation.mirror.store is worn:
         assert edited < PAGES
         commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
         answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=True, wait_seconds=30.0))[0]
@@ -398,7 +398,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
         eventually(lambda: is_ready(index))
     assert edited > 20, "not for a few"
     assert serving(index) is generation
-    assert generation.vector_store.count() == PAGES
+    assert generation.mirror.store.count() == PAGES
     assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
     eventually(lambda: [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")])
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"

@@ -95,14 +95,14 @@ def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
     commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
     bench.sync()
     assert sorted(bench.snippets()) == ["only"]
-    assert bench.generation.vector_store.count() == bench.generation.catalog.counts().vectors == 1
+    assert bench.generation.mirror.store.count() == bench.generation.catalog.counts().vectors == 1
 
 
 def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
     commit(bench.repository, dict.fromkeys(handbook))
     bench.sync()
     assert bench.snippets() == {}
-    assert bench.generation.vector_store.count() == 0
+    assert bench.generation.mirror.store.count() == 0
 
 
 def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench
     bench.sync()
     snippets = bench.snippets()
     assert "good" in snippets
-    assert "bad" in bench.generation.catalog.blobs()
+    assert "bad" in bench.generation.catalog.pages.blobs()
     assert snippets["bad"]
 
 
@@ -179,10 +179,10 @@ def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> 
     start = git(bench.repository, "rev-parse", "HEAD")
     commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
     catalog = bench.generation.catalog
-    collect, catalog.collect_garbage = catalog.collect_garbage, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    collect, catalog.vectors.collect_garbage = catalog.vectors.collect_garbage, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bench.sync()
-    catalog.collect_garbage = collect  # type: ignore[method-assign]
+    catalog.vectors.collect_garbage = collect  # type: ignore[method-assign]
     assert bench.snippets() != before
     git(bench.repository, "reset", "-q", "--hard", start)
     bench.sync()

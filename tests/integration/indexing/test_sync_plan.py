@@ -92,12 +92,12 @@ def test_unfinished_pages_are_retried_when_they_are_due_or_head_moves(bench: Ben
     assert bench.catalog.unfinished == 1
     assert bench.indexer.plan(bench.catalog) is None
     assert paths(bench.indexer.plan(bench.catalog, retry_unfinished=True)) == []
-    assert [path for path, *_ in bench.catalog.pending.pages()] == ["long"]
+    assert [path for path, *_ in bench.catalog.vectors.pending_pages()] == ["long"]
     commit(bench.place, {"new.md": "# New\n"})
     assert paths(bench.indexer.plan(bench.catalog)) == ["new"]
     bench.follow(bench.indexer.plan(bench.catalog))
     assert bench.catalog.unfinished == 1
-    bench.catalog.add_vectors([StoredVector(VECTOR, np.eye(1, 384, dtype=np.float32)[0])])
+    bench.catalog.vectors.add([StoredVector(VECTOR, np.eye(1, 384, dtype=np.float32)[0])])
     bench.catalog.end_change(bench.catalog.commit)
     assert bench.catalog.unfinished == 0
     assert bench.indexer.plan(bench.catalog, retry_unfinished=True) is None

@@ -42,7 +42,9 @@ def opened(settings: Settings) -> Iterator[Open]:
 
 def unpack(archive: str, settings: Settings) -> None:
     with tarfile.open(DATA / archive) as files:
-        files.extractall(settings.data_dir.parent, filter="data")
+        if hasattr(tarfile, "data_filter"):  # since Python 3.11.4, which warns without it
+            files.extraction_filter = tarfile.data_filter
+        files.extractall(settings.data_dir.parent)
     with closing(sqlite3.connect(catalog_of(settings))) as connection, connection:  # as if it were of this very repository
         connection.execute("UPDATE meta SET value = ? WHERE name = 'commit'", (head_of(settings.repository),))
 

@@ -46,7 +46,7 @@ def serving(index: IndexEngine) -> Generation:
 
 
 def paths(index: IndexEngine) -> list[str]:
-    return sorted(serving(index).catalog.blobs())
+    return sorted(serving(index).catalog.pages.blobs())
 
 
 def without_neighbours(chunk: ChunkInspection) -> ChunkInspection:

@@ -13,7 +13,7 @@ from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.indexing.promotion import QualityGate
-from otterwiki_semantic.indexing.rebuild import Builder
+from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.search.scoring import EXACT_POINTS
@@ -122,7 +122,7 @@ def test_while_another_index_is_built_the_old_one_is_asked_in_its_languages(
 ) -> None:
     make_repository(tmp_path / "repository", GERMAN)
     opened(settings(tmp_path, "en")).close()
-    monkeypatch.setattr(Builder, "is_outdated", lambda *_: False)
+    monkeypatch.setattr(RebuildJob, "is_outdated", lambda *_: False)
     index = opened(settings(tmp_path, "de"))
     assert [hit.path for hit in ask(index, "Kellertreppen", corrections=False).results] == ["page0"]
     index.close()

@@ -88,7 +88,7 @@ def test_while_much_is_lacking_answers_say_so(index: IndexEngine, monkeypatch: p
 
 def test_without_chroma_words_answer_and_say_so(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(index, "vegetables").results[0].path == "garden"
-    monkeypatch.setattr(type(serving(index).vector_store), "query", unreachable)
+    monkeypatch.setattr(type(serving(index).mirror.store), "query", unreachable)
     assert "the server is down" in (ask(index, "vegetables").degraded or "")
     found = ask(index, "meeting of week 7")
     assert found.results[0].path == "notes/p7"
@@ -99,7 +99,7 @@ def test_without_chroma_words_answer_and_say_so(index: IndexEngine, monkeypatch:
 def test_without_chroma_a_small_wiki_is_read(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     index = opened(settings)
     eventually(lambda: is_settled(index.status()))
-    monkeypatch.setattr(type(serving(index).vector_store), "query", unreachable)
+    monkeypatch.setattr(type(serving(index).mirror.store), "query", unreachable)
     found = ask(index, "vegetables")
     assert (found.results[0].path, found.degraded) == ("garden", None)
     index.close()

@@ -214,7 +214,6 @@ def test_changes_are_seen_at_once(wiki: Wiki) -> None:
     assert wiki.names("renamed") == []
     assert "p008" not in wiki.names("page 008")
     before = {query: wiki.names(query, 50) for query in ("p", "page 0", "part 01", "0")}
-    wiki.catalog.labels.refresh()
     again = Catalog(wiki.catalog.path)
     for query, names in before.items():
         found = suggest(again, SuggestRequest(query, 50))

@@ -36,13 +36,13 @@ def vector(name: str) -> StoredVector:
 
 def put(catalog: Catalog, entry: Page) -> None:
     ids = [vector_id(chunk.text) for chunk in entry.chunks]
-    catalog.add_vectors([vector(missing) for missing in catalog.missing_vectors(ids)])
+    catalog.vectors.add([vector(missing) for missing in catalog.vectors.missing(ids)])
     catalog.put_pages([(entry, ids)])
 
 
 def settle(catalog: Catalog) -> tuple[set[str], set[str]]:
     """Collect garbage, empty the outbox, and return the texts that it had to upsert and to delete."""
-    catalog.collect_garbage()
+    catalog.vectors.collect_garbage()
     stored, dropped = catalog.outbox.upserts(100), catalog.outbox.deletes(100)
     catalog.outbox.mark_upserted(stored)
     catalog.outbox.mark_deleted(dropped)
@@ -90,14 +90,14 @@ def test_of_an_excluded_page_only_its_blob_is_kept(catalog: Catalog) -> None:
     assert settle(catalog) == ({"one"}, set())
     excluded = replace(page("a"), indexed=Indexed.NOT)
     put(catalog, excluded)
-    assert (catalog.blobs(), catalog.excluded_blobs()) == ({}, {"a": "blob of a"})
+    assert (catalog.pages.blobs(), catalog.pages.excluded_blobs()) == ({}, {"a": "blob of a"})
     assert settle(catalog) == (set(), {"one"})
     assert hits_of(catalog, [vector_id("one")]) == []
     put(catalog, page("a", "one"))
-    assert (catalog.blobs(), catalog.excluded_blobs()) == ({"a": "blob of a"}, {})
+    assert (catalog.pages.blobs(), catalog.pages.excluded_blobs()) == ({"a": "blob of a"}, {})
     put(catalog, excluded)
     catalog.remove_pages(["a"])
-    assert (catalog.blobs(), catalog.excluded_blobs()) == ({}, {})
+    assert (catalog.pages.blobs(), catalog.pages.excluded_blobs()) == ({}, {})
 
 
 def test_a_chunk_that_is_never_embedded_lacks_nothing(catalog: Catalog) -> None:
@@ -110,7 +110,7 @@ def test_a_chunk_that_is_never_embedded_lacks_nothing(catalog: Catalog) -> None:
     catalog.check_copy()
     index = catalog.reader.exact_index()
     assert [found.path for found, _ in index.nearest(vector("one").embedding, 5)] == ["b"]
-    assert catalog.sample_texts(5) == ["one"]
+    assert catalog.reader.sample_texts(5) == ["one"]
     assert catalog.reader.page_vectors(["a"]) == {}
     catalog.remove_pages(["a"])
     assert settle(catalog) == (set(), set())
@@ -146,7 +146,7 @@ def test_a_renamed_page_keeps_its_vectors(catalog: Catalog) -> None:
     put(catalog, page("old", "one"))
     settle(catalog)
     catalog.remove_pages(["old"])
-    assert catalog.missing_vectors([vector_id("one")]) == []
+    assert catalog.vectors.missing([vector_id("one")]) == []
     put(catalog, page("new", "one"))
     assert settle(catalog) == (set(), set())
 
@@ -155,7 +155,7 @@ def test_a_dropped_vector_that_comes_back_is_not_forgotten(catalog: Catalog) -> 
     put(catalog, page("a", "one"))
     settle(catalog)
     catalog.remove_pages(["a"])
-    catalog.collect_garbage()
+    catalog.vectors.collect_garbage()
     put(catalog, page("a", "one"))
     assert catalog.outbox.deletes(10) == []
     assert [TEXTS[entry.id] for entry in catalog.outbox.upserts(10)] == ["one"]
@@ -251,7 +251,7 @@ def test_damage_that_sqlite_does_not_see_is_noticed(catalog: Catalog, damage: st
     with pytest.raises(CatalogCorruptError):
         catalog.check()
     with pytest.raises(CatalogCorruptError):
-        _ = hits_of(catalog, [vector_id("one")]), catalog.get_vectors([vector_id("one")])
+        _ = hits_of(catalog, [vector_id("one")]), catalog.vectors.get([vector_id("one")])
 
 
 def rows(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
@@ -308,7 +308,7 @@ def long_vectors(entry: Page) -> list[StoredVector]:
 
 
 def settle_all(catalog: Catalog) -> None:
-    catalog.collect_garbage()
+    catalog.vectors.collect_garbage()
     catalog.outbox.mark_upserted(catalog.outbox.upserts(1000))
     catalog.outbox.mark_deleted(catalog.outbox.deletes(1000))
 
@@ -318,7 +318,7 @@ def rewrite(catalog: Catalog, state: int, pages: range = range(PAGES)) -> None:
     for number in pages:
         entry = numbered(number, state)
         vectors = long_vectors(entry)
-        catalog.add_vectors(vectors)
+        catalog.vectors.add(vectors)
         catalog.put_pages([(entry, [vector.id for vector in vectors])])
         settle_all(catalog)
         catalog.compact()

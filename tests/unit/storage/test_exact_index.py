@@ -42,7 +42,7 @@ def unit(text: str) -> Matrix:
 def put(catalog: Catalog, path: str, texts: Sequence[str], *, tags: tuple[str, ...] = (), embed: bool = True) -> None:
     chunks = tuple(Chunk(text, 0, 0, "S", ("S",), ("S",), "s", 1, 1) for text in texts)
     if embed:
-        catalog.add_vectors([StoredVector(vector_id(text), unit(text)) for text in texts])
+        catalog.vectors.add([StoredVector(vector_id(text), unit(text)) for text in texts])
     page = Page(path, f"blob {texts}", path, None, tags, 10, chunks)
     catalog.put_pages([(page, [vector_id(text) for text in texts])])
 
@@ -131,7 +131,7 @@ def test_a_filter_is_made_for_the_rows_that_it_is_used_with(catalog: Catalog) ->
     with catalog.snapshot():
         grown = catalog.reader.exact_index()
         of_grown = catalog.reader.mask(grown, where)
-        catalog.reader._indexes._states = ()
+        catalog.reader.exact_indexes._states = ()
         afresh = catalog.reader.exact_index()
         of_afresh = catalog.reader.mask(afresh, where)
     assert of_grown is not None
@@ -146,7 +146,7 @@ def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalo
     put(catalog, "b", ["not embedded"], embed=False)
     with catalog.snapshot():
         found = catalog.reader.exact_index()
-        ids = found.ids(found.live)
+        ids = found.columns.ids[found.live].tolist()
         assert found.size == 2
         assert [candidate.path for candidate in found.candidates(ids)] == ["a", "b"]
         assert list(found.similarities(unit("embedded"), ids)) == ids[:1]
@@ -157,7 +157,9 @@ def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
     put(catalog, "a", ["one"])
     with catalog.snapshot():
         found = catalog.reader.exact_index()
-        assert found.candidates([99, *found.ids(found.live)]) == found.candidates(found.ids(found.live))
+        assert found.candidates([99, *found.columns.ids[found.live].tolist()]) == found.candidates(
+            found.columns.ids[found.live].tolist()
+        )
         assert found.similarities(unit("one"), [99]) == {}
 
 
@@ -236,7 +238,7 @@ def test_vectors_that_arrive_later_are_filled_in_while_older_states_are_read(cat
     put(catalog, "b", ["two", "three"], embed=False)
     with catalog.snapshot():
         before = catalog.reader.exact_index()
-        catalog.add_vectors([StoredVector(vector_id("three"), unit("three"))])
+        catalog.vectors.add([StoredVector(vector_id("three"), unit("three"))])
         assert catalog.reader.exact_index() is before, "a search sees one state throughout"
         assert [chunk.path for chunk, _ in before.nearest(unit("three"), 5)] == ["a"]
     with catalog.snapshot():
@@ -244,7 +246,7 @@ def test_vectors_that_arrive_later_are_filled_in_while_older_states_are_read(cat
     assert (after.revision, after.filled) == (before.revision, before.filled + 1)
     assert [(chunk.path, chunk.ordinal) for chunk, _ in after.nearest(unit("three"), 1)] == [("b", 1)]
     assert [chunk.path for chunk, _ in before.nearest(unit("three"), 5)] == ["a"], "the older state still masks the row"
-    catalog.add_vectors([StoredVector(vector_id("two"), unit("two"))])
+    catalog.vectors.add([StoredVector(vector_id("two"), unit("two"))])
     assert nearest(catalog, unit("two"), 1) == [("b", vector_id("two"))]
 
 
@@ -266,7 +268,7 @@ def test_int8_finds_and_scores_what_float32_does(tmp_path: Path) -> None:
         for page in range(20):
             put(catalog, f"page-{page}", [f"{page} {text}" for text in range(30)])
     exact, quick = (catalog.reader.exact_index() for catalog in catalogs.values())
-    ids = quick.ids(quick.live)
+    ids = quick.columns.ids[quick.live].tolist()
     for question in ("apples", "pears", "plums"):
         expected, found = exact.nearest(unit(question), 10), quick.nearest(unit(question), 10)
         assert [chunk for chunk, _ in found] == [chunk for chunk, _ in expected]
@@ -290,9 +292,9 @@ def test_a_vector_that_the_catalog_no_longer_has_is_compared_as_int8(tmp_path: P
     catalog = Catalog(tmp_path / "catalog.sqlite3", "int8")
     put(catalog, "a", ["one", "two"])
     index = catalog.reader.exact_index()
-    ids = index.ids(index.live)
+    ids = index.columns.ids[index.live].tolist()
     catalog.remove_pages(["a"])
-    catalog.collect_garbage()
+    catalog.vectors.collect_garbage()
     put(catalog, "b", ["three"])
     found = index.similarities(unit("one"), ids)
     assert found == pytest.approx(
@@ -307,8 +309,8 @@ def test_the_similarity_of_a_page_is_the_mean_of_its_chunks(catalog: Catalog) ->
     put(catalog, "b", ["five"])
     put(catalog, "a", ["one", "two", "six"])  # an edited page comes last
     index = catalog.reader.exact_index()
-    ids = index.ids(index.live)
-    pages = index.pages_of(index.rows(ids))
+    ids = index.columns.ids[index.live].tolist()
+    pages = index.pages_of(index.find(ids))
     assert [index.paths[int(index.columns.pages[row])] for row in pages.rows] == ["none", "b", "a", "a", "a"]
     assert pages.of_chunk.tolist() == [0, 1, 2, 2, 2]
     means = index.page_similarities(unit("query"), pages)

@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Path:
 def with_snapshot(tmp_path: Path, vectors: str = "int8") -> Path:
     catalog = opened(tmp_path, vectors)
     fill(catalog)
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     catalog.close()
     return tmp_path
 
@@ -67,7 +67,7 @@ def reads_vectors(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> int:
 
     def counted(*arguments: object) -> object:
         for columns, matrix in read(*arguments):  # type: ignore[arg-type]
-            numbers.append(len(columns))
+            numbers.append(len(columns.ids))
             yield columns, matrix
 
     monkeypatch.setattr(exact_index_cache, "_read_after", counted)
@@ -86,7 +86,7 @@ def test_a_start_reads_what_changed_since(place: Path, monkeypatch: pytest.Monke
     catalog = opened(place)
     put(catalog, "page-1", ["another text"])
     catalog.remove_pages(["page-2"])
-    catalog.add_vectors([StoredVector(vector_id("5 3"), unit("5 3"))])
+    catalog.vectors.add([StoredVector(vector_id("5 3"), unit("5 3"))])
     catalog.close()
     expected = without_snapshot(place)
     catalog = opened(place)
@@ -113,7 +113,7 @@ def test_what_is_filled_in_stays_in_memory(place: Path) -> None:
     before = (place / FILE).read_bytes()
     catalog = opened(place)
     answer(catalog)
-    catalog.add_vectors([StoredVector(vector_id("5 3"), unit("5 3"))])
+    catalog.vectors.add([StoredVector(vector_id("5 3"), unit("5 3"))])
     assert answer(catalog, "5 3")[0][2:4] == ("page-5", 3)
     assert (place / FILE).read_bytes() == before
 
@@ -148,7 +148,7 @@ def test_a_file_of_another_catalog_is_not_used(place: Path, tmp_path_factory: py
     catalog = opened(other)
     for page in range(8):
         put(catalog, f"other-{page}", [f"other {page} {number}" for number in range(5)])
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     catalog.close()
     expected = without_snapshot(other)
     shutil.copy(place / FILE, other / FILE)
@@ -162,7 +162,7 @@ def test_a_file_from_after_a_restored_backup_is_not_used(place: Path) -> None:
     for page in range(8):
         put(catalog, f"lost-{page}", [f"lost {page} {number}" for number in range(5)])
     answer(catalog)
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     catalog.close()
     (place / "backup").replace(place / "catalog.sqlite3")
     catalog = opened(place)
@@ -179,10 +179,10 @@ def test_it_is_written_again_when_much_is_new(place: Path) -> None:
     first = (place / FILE).stat().st_ino
     answer(catalog)
     put(catalog, "page-8", ["a new text"])
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     assert (place / FILE).stat().st_ino == first, "one of 41 chunks is new"
     put(catalog, "page-9", ["a second text", "a third"])
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     assert (place / FILE).stat().st_ino != first
     assert not (place / "exact_index.new").exists()
 
@@ -190,11 +190,11 @@ def test_it_is_written_again_when_much_is_new(place: Path) -> None:
 def test_chunks_without_vectors_can_be_saved(tmp_path: Path) -> None:
     catalog = opened(tmp_path)
     put(catalog, "a", ["one", "two"], embed=False)
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     catalog.close()
     catalog = opened(tmp_path)
     assert (answer(catalog), len(catalog.reader.exact_index())) == ([], 2)
-    catalog.add_vectors([StoredVector(vector_id("two"), unit("two"))])
+    catalog.vectors.add([StoredVector(vector_id("two"), unit("two"))])
     assert [found[2:4] for found in answer(catalog)] == [("a", 1)]
 
 
@@ -202,7 +202,7 @@ def test_float32_has_no_file(tmp_path: Path) -> None:
     for vectors in ("float32", "auto"):
         catalog = Catalog(tmp_path / f"{vectors}.sqlite3", vectors)
         fill(catalog)
-        catalog.reader.save_exact_index()
+        catalog.reader.exact_indexes.save()
     assert not (tmp_path / FILE).exists()
 
 
@@ -215,6 +215,6 @@ def test_a_full_disk_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    catalog.reader.save_exact_index()
+    catalog.reader.exact_indexes.save()
     assert {path.name for path in tmp_path.iterdir()} == {"catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm"}
     assert answer(catalog) == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,35 +61,6 @@ def test_labels_follow_their_pages(catalog: Catalog, tmp_path: Path) -> None:
     put(fresh, "moved/c", "Moved", "Part")
     assert stored(catalog) == stored(fresh)
     assert dict(stored(catalog)[1]) == {"a": 1, "c": 1, "moved": 1, "new": 1, "part": 2, "title": 1}
-
-
-def test_an_index_of_an_earlier_version_gets_its_labels_from_its_pages(catalog: Catalog) -> None:
-    put(catalog, "a/b", "Title", "Part one", "Part two", aliases=("Other name",))
-    put(catalog, "c", "Third")
-    expected = stored(catalog)
-    for created in ("TABLE labels", "TABLE label_words", "INDEX pages_by_change"):
-        with catalog.write() as connection:
-            connection.execute(f"DROP {created}")
-    catalog.close()
-    with closing(Catalog(catalog.path)) as again:
-        assert suggested(again, "part") == []
-        put(again, "c", "Third")
-        again.labels.refresh()
-        assert stored(again) == expected
-        assert suggested(again, "part") == ["a/b#Part one", "a/b#Part two"]
-        assert suggested(again, "name") == suggested(again, "other name") == ["a/b#"]
-
-
-def test_labels_of_pages_that_an_earlier_version_removed_are_gone(catalog: Catalog) -> None:
-    put(catalog, "a", "Stays")
-    expected = stored(catalog)
-    put(catalog, "b", "Goes", "Part")
-    for table in ("pages", "chunks", "names"):
-        with catalog.write() as connection:
-            connection.execute(f"DELETE FROM {table} WHERE path = 'b'")
-    assert suggested(catalog, "goes") == []
-    catalog.labels.refresh()
-    assert stored(catalog) == expected
 
 
 def test_names_beyond_what_an_id_holds_are_found(catalog: Catalog) -> None:

@@ -49,7 +49,7 @@ class Bench:
 
     def add(self, *numbers: int) -> None:
         self.mirror.expect_more()
-        self.catalog.add_vectors([StoredVector(f"v{number}", unit(number)) for number in numbers])
+        self.catalog.vectors.add([StoredVector(f"v{number}", unit(number)) for number in numbers])
 
     def state(self) -> MirrorState:
         return self.mirror.state
@@ -238,7 +238,7 @@ def test_a_process_that_is_killed_after_its_last_client_left_did_not_crash(curre
 def test_a_collection_with_many_tombstones_is_replaced(current: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 1)
     current.add(*range(10, 13))
-    current.catalog.collect_garbage()
+    current.catalog.vectors.collect_garbage()
     current.mirror.push()
     current.catalog.outbox.mark_deleted(["gone", "as well"])
     worn = current.mirror.store

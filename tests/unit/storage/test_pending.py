@@ -20,11 +20,11 @@ def small(tmp_path: Path) -> Iterator[SmallIndex]:
 
 
 def add(small: SmallIndex, path: str, text: str, similarity: float) -> None:
-    small.catalog.add_vectors([StoredVector(vector_id(f"[{path}] {text}"), small._vector(similarity))])
+    small.catalog.vectors.add([StoredVector(vector_id(f"[{path}] {text}"), small._vector(similarity))])
 
 
 def pending(small: SmallIndex) -> list[str]:
-    return sorted(path for path, *_ in small.catalog.pending.pages())
+    return sorted(path for path, *_ in small.catalog.vectors.pending_pages())
 
 
 def nearest(small: SmallIndex) -> list[tuple[str, int, float]]:
@@ -36,12 +36,12 @@ def test_chunks_without_a_vector_are_pending_until_they_get_it(small: SmallIndex
     small.put("boat", ("hull", 0.5), ("sail", None))
     small.put("house", ("roof", None))
     small.put("secret", ("words", None), words_only=True)
-    assert (pending(small), small.catalog.pending.count()) == (["boat", "house"], 2)
-    of_house = small.catalog.pending.chunks(["house", "boat"], first=True)
+    assert (pending(small), small.catalog.vectors.count_pending()) == (["boat", "house"], 2)
+    of_house = small.catalog.vectors.pending_chunks(["house", "boat"], first=True)
     assert [(vector, chunk.path, chunk.text) for vector, chunk in of_house] == [
         (vector_id("[house] roof"), "house", "[house] roof")
     ]
-    assert [chunk.text for _, chunk in small.catalog.pending.chunks(["house", "boat"], first=False)] == ["[boat] sail"]
+    assert [chunk.text for _, chunk in small.catalog.vectors.pending_chunks(["house", "boat"], first=False)] == ["[boat] sail"]
     add(small, "boat", "sail", 0.9)
     assert pending(small) == ["house"]
 
@@ -49,7 +49,7 @@ def test_chunks_without_a_vector_are_pending_until_they_get_it(small: SmallIndex
 def test_equal_texts_on_two_pages_get_one_vector(small: SmallIndex) -> None:
     small.put("boat", ("hull", None))
     small.put("boat", ("hull", None), ("keel", None))
-    assert small.catalog.pending.count() == 2
+    assert small.catalog.vectors.count_pending() == 2
     assert nearest(small) == []
     add(small, "boat", "hull", 0.5)
     assert nearest(small) == [("boat", 0, 0.5)]
@@ -59,11 +59,11 @@ def test_a_deleted_page_lacks_nothing(small: SmallIndex) -> None:
     small.put("boat", ("hull", None))
     small.put("house", ("roof", None))
     small.catalog.remove_pages(["boat"])
-    assert (pending(small), small.catalog.pending.count()) == (["house"], 1)
+    assert (pending(small), small.catalog.vectors.count_pending()) == (["house"], 1)
 
 
 def test_a_reader_that_missed_much_reads_all_again(small: SmallIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.pending._MAX_FILLED", 1)
+    monkeypatch.setattr("otterwiki_semantic.storage.catalog._MAX_FILLED", 1)
     small.put("boat", *((f"plank {number}", None) for number in range(5)))
     assert nearest(small) == []
     for number in range(5):
@@ -77,7 +77,7 @@ def test_a_reader_that_missed_much_reads_all_again(small: SmallIndex, monkeypatc
 def test_the_number_of_pages_that_lack_vectors_is_kept(small: SmallIndex) -> None:
     small.put("boat", ("hull", None))
     small.catalog.begin_change("a commit")
-    small.catalog.end_storing("a commit")
+    small.catalog.set_meta("stored", "a commit")
     assert (small.catalog.commit, small.catalog.stored_commit) == (None, "a commit")
     small.catalog.end_change("a commit")
     assert (small.catalog.commit, small.catalog.unfinished) == ("a commit", 1)
@@ -97,7 +97,7 @@ def test_looking_for_pages_that_lack_vectors_reads_no_other_chunks(small: SmallI
         return []
 
     monkeypatch.setattr(small.catalog, "select", explain)
-    assert not small.catalog.pending.pages()
+    assert not small.catalog.vectors.pending_pages()
     assert any("pending" in step for step in plans)
     assert not any(step.startswith("SCAN chunks") for step in plans)
 
@@ -112,7 +112,7 @@ def test_counts_follow_every_change(small: SmallIndex) -> None:
         lambda: None,
         lambda: add(small, "boat", "sail", 0.9),
         lambda: small.catalog.remove_pages(["boat"]),
-        small.catalog.collect_garbage,
+        small.catalog.vectors.collect_garbage,
         lambda: small.put("garden", ("pond", 0.3)),
     )
     for change in changes:

@@ -99,13 +99,15 @@ def test_word_sets_say_which_words_each_chunk_has_while_pages_change(small: Smal
 
     def sets() -> list[int]:
         index = small.catalog.reader.exact_index()
-        found: list[int] = small.catalog.keywords.word_sets(words, index, index.rows(index.ids(index.live))).tolist()
+        found: list[int] = small.catalog.keywords.word_sets(
+            words, index, index.find(index.columns.ids[index.live].tolist())
+        ).tolist()
         return found
 
     def expected() -> list[int]:
         index = small.catalog.reader.exact_index()
-        stored = small.catalog.keywords.stored_words(index.ids(index.live))
-        texts = [set(" ".join(stored[chunk]).split()) for chunk in index.ids(index.live)]
+        stored = small.catalog.keywords.stored_words(index.columns.ids[index.live].tolist())
+        texts = [set(" ".join(stored[chunk]).split()) for chunk in index.columns.ids[index.live].tolist()]
         return [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
 
     before = sets()
