@@ -93,12 +93,6 @@ class IndexEngine:
         """Whether the index must be reopened with other settings after a rollback."""
         return self._rollbacks.is_done
 
-    def note_idle(self) -> None:
-        """Record that the last client has disconnected, after which this process may be killed at any moment."""
-        serving = self._manager.serving
-        if serving is not None:
-            serving.mirror.note_idle()
-
     def _follow_up(self) -> None:
         serving = self._manager.serving
         try:

@@ -112,9 +112,6 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         with self._counting:
             self.users += change
             self.last_use = time.monotonic()
-            is_idle = not self.users
-        if is_idle and (index := self.index.engine):
-            index.note_idle()
 
     def end(self) -> None:
         """Shut down without blocking the calling thread."""

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -53,11 +52,15 @@ class CollectionSpec:
 DEFAULT_SPEC = CollectionSpec()
 
 
-class VectorStore(ABC):
-    """A collection of vectors, opened on first use; thread-safe. Errors: `VectorStoreError` whenever the database fails.
+def embedding_function(spec: CollectionSpec) -> Any:
+    """Return the embedding function for queries of other programs that open the collection; None if no model is named."""
+    from otterwiki_semantic.embedding.chroma_function import WikiEmbeddingFunction
 
-    ChromaDB blocks the interpreter while it writes, so write few vectors at once.
-    """
+    return WikiEmbeddingFunction(**spec.model) if spec.model else None
+
+
+class VectorStore(ABC):
+    """A collection of vectors, opened on first use; thread-safe. Errors: `VectorStoreError` whenever the database fails."""
 
     def __init__(self, place: str, spec: CollectionSpec) -> None:
         self.place = place
@@ -103,13 +106,6 @@ class VectorStore(ABC):
     def _own_metadata(self) -> dict[str, Any]:
         return {"model": self.spec.model["model"]} if self.spec.model else {}
 
-    @cached_property
-    def _embedding_function(self) -> Any:
-        """The embedding function for queries of other programs that open the collection."""
-        from otterwiki_semantic.embedding.chroma_function import WikiEmbeddingFunction
-
-        return WikiEmbeddingFunction(**self.spec.model) if self.spec.model else None
-
     def delete(self, ids: Sequence[str]) -> None:
         """Delete vectors; unknown ids are ignored."""
         with self._collection("delete vectors") as collection:
@@ -154,9 +150,8 @@ class VectorStore(ABC):
         """Remove other collections that this data directory left behind; return their names. Failures are only logged."""
         return ()
 
-    def manifest(self) -> str | None:
-        """Return a digest of the collection's files while nothing writes to them, or None if they are not local."""
-        return None
+    def stay_open(self) -> None:  # noqa: B027 - most stores have nothing to do
+        """Stay ready for searches, which would otherwise open the collection again after a pause."""
 
     @abstractmethod
     def _open(self) -> Collection:

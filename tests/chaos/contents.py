@@ -30,7 +30,6 @@ _KEPT = {
 CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
 _OWN_FACTS = {
     "chroma",
-    "chroma files",
     "chroma whole",
     "searches",
     "dead places",

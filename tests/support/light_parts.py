@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -32,6 +32,7 @@ Replace = Callable[[Any, Set], None]
 PYTHON = "TEST_PYTHON"
 """The environment variable with the interpreter of processes that tests start: see `tests.support.fork_server`."""
 NICE = {
+    "otterwiki_semantic.storage.chroma.embedded": "_NICENESS",
     "otterwiki_semantic.daemon.wiki_map.builder": "_NICENESS",
     "otterwiki_semantic.embedding.local.onnx_session": "_BACKGROUND_NICENESS",
     "otterwiki_semantic.indexing.page_loader": "_NICENESS",
@@ -126,10 +127,8 @@ def open_in_memory(store: EmbeddedChromaStore) -> Collection:
     """Return the collection of a store, without ChromaDB."""
     with store._opening:
         store._check_open()
-        if store._opened is None:
-            store._opened = MemoryCollection(store.directory, store._own_metadata())  # type: ignore[assignment]
-        assert store._opened is not None
-        return store._opened
+        opened = vars(store).setdefault("in_memory", MemoryCollection(store.directory, store._own_metadata()))
+        return cast("Collection", opened)
 
 
 class MemoryCollection:

@@ -6,12 +6,11 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,21 +184,6 @@ def test_a_killed_owner_is_replaced_and_the_index_kept(connect: Connect) -> None
     status = ready(index)
     assert status.owner_pid != pid
     assert status.embedded_texts == 0
-
-
-def test_an_owner_that_is_killed_after_its_users_left_did_not_crash(settings: Settings, connect: Connect) -> None:
-    index = connect()
-    pid = ready(index).owner_pid
-    (catalog,) = settings.data_dir.glob("generations/*/catalog.sqlite3")
-
-    def crashes() -> list[tuple[str]]:
-        with closing(sqlite3.connect(catalog)) as database:
-            return database.execute("SELECT value FROM meta WHERE name = 'deaths'").fetchall()
-
-    eventually(lambda: crashes() == [("1",)])
-    index.close()
-    eventually(lambda: not crashes())
-    assert is_running(pid), "as when a container stops, whose processes are killed with its first one"
 
 
 def test_the_owner_ends_with_the_last_of_its_users(settings: Settings, connect: Connect) -> None:

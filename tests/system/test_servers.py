@@ -27,7 +27,7 @@ FAILING_SECONDS = 2.0
 ENDING_SECONDS = 15.0
 MOST_MEGABYTES = 30.0
 KILLS = 5
-HEAVY = ["chromadb_rust_bindings", "onnxruntime", "tokenizers"]
+HEAVY = ["onnxruntime", "tokenizers"]
 QUESTIONS = {
     "when to plant tomatoes": "garden",
     "keep the pipe from bursting in a cold night": "house/heating",
@@ -190,7 +190,7 @@ def test_one_process_owns_the_index_and_only_it_loads_the_model(served: Served) 
     workers, owner = served.workers(), served.owner()
     assert owner == served.live.status()["owner_pid"]
     assert owner not in workers
-    eventually(lambda: mapped(owner) == HEAVY, why="ChromaDB is opened in the background")
+    eventually(lambda: mapped(owner) == HEAVY, why="the model is opened in the background")
     assert served.live.process is not None
     for pid in {served.live.process.pid, *workers}:
         assert not mapped(pid)

@@ -1,23 +1,35 @@
-"""A ChromaDB collection embedded in this process."""
+"""A ChromaDB collection on this machine, opened in a process of its own.
+
+ChromaDB holds the interpreter lock while it writes, takes 100 MB, and can crash on damaged files. In another process it neither
+delays nor ends searches.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from otterwiki_semantic.core.errors import VectorStoreError
-from otterwiki_semantic.storage.vector_store import HNSW, CollectionSpec, VectorStore
+from otterwiki_semantic.core.worker_process import UNLIMITED, WorkerProcess
+from otterwiki_semantic.storage.vector_store import HNSW, CollectionSpec, VectorStore, embedding_function
 
 if TYPE_CHECKING:
-    from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
+_IDLE_SECONDS = 30.0
+_NICENESS = 10
+_CALL_SECONDS = 600.0
+"""Of processor time, for one request."""
+
 log = logging.getLogger(__name__)
+_collections: dict[str, Collection] = {}
+"""In the process that opens them: the open collections, by directory."""
 
 
 class EmbeddedChromaStore(VectorStore):
@@ -31,8 +43,8 @@ class EmbeddedChromaStore(VectorStore):
         self.directory = directory
         self._link = link
         self._is_unlinked = False
-        self._client: Client | None = None
-        self._opened: Collection | None = None
+        self._worker = WorkerProcess(_IDLE_SECONDS, _NICENESS, UNLIMITED)
+        self._stays_open = False
 
     @property
     def name(self) -> str:
@@ -59,44 +71,56 @@ class EmbeddedChromaStore(VectorStore):
     def close(self) -> None:
         with self._opening:
             self._is_closed = True
-            client, self._client, self._opened = self._client, None, None
-        if client is not None:
-            with self._translate_errors("close the database"):
-                client.close()
-
-    def manifest(self) -> str | None:
-        """Return a digest of the names, sizes and modification times of the files, after syncing them to disk."""
-        digest = hashlib.sha256()
-        for path in sorted(path for path in self.directory.rglob("*") if path.is_file()):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                facts = os.fstat(file.fileno())
-            digest.update(f"{path.relative_to(self.directory)}/{facts.st_size}/{facts.st_mtime_ns}\n".encode())
-        return digest.hexdigest()
+        self._worker.close()
 
     def destroy(self) -> None:
-        try:
-            self.close()
-        except VectorStoreError as error:  # a broken database may fail to close; remove its files anyway
-            log.warning("ChromaDB did not close %s: %s", self.directory, error)
+        self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def stay_open(self) -> None:
+        with self._opening:
+            if not (self._stays_open or self._is_closed):
+                self._worker.close()
+                self._worker, self._stays_open = WorkerProcess(memory_bytes=UNLIMITED), True
 
     def _open(self) -> Collection:
         with self._opening:
             self._check_open()
-            if self._opened is None:
-                import chromadb
-                from chromadb.config import Settings
-
-                settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
-                self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
-                self._opened = self._client.get_or_create_collection(
-                    self.name,
-                    configuration={"hnsw": HNSW},
-                    metadata=self._own_metadata() or None,
-                    embedding_function=self._embedding_function,
-                )
-            return self._opened
+            call = partial(self._worker.call, _CALL_SECONDS, _call, self.place, self.spec, self._own_metadata())
+            return cast("Collection", _RemoteCollection(call))
 
     def _translate(self, action: str, error: BaseException) -> VectorStoreError:
         return VectorStoreError(f"ChromaDB could not {action} in {self.place}: {error}")
+
+
+class _RemoteCollection:
+    """The methods of a collection that another process has open."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return partial(self._call, method)
+
+
+def _call(place: str, spec: CollectionSpec, metadata: dict[str, Any], method: str, /, *arguments: Any, **keywords: Any) -> Any:
+    """Call a method of a collection, which is opened first, in the process that has it open.
+
+    Errors: `RuntimeError`, as ChromaDB's own cannot always be sent to another process.
+    """
+    try:
+        if place not in _collections:
+            _collections[place] = _opened(place, spec, metadata)
+        return getattr(_collections[place], method)(*arguments, **keywords)
+    except BaseException as error:  # ChromaDB's core panics with an exception outside Exception
+        raise RuntimeError(str(error) or type(error).__name__) from error
+
+
+def _opened(place: str, spec: CollectionSpec, metadata: dict[str, Any]) -> Collection:
+    import chromadb
+    from chromadb.config import Settings
+
+    client = chromadb.PersistentClient(place, Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint=""))
+    return client.get_or_create_collection(
+        spec.name, configuration={"hnsw": HNSW}, metadata=metadata or None, embedding_function=embedding_function(spec)
+    )

@@ -40,16 +40,12 @@ _REST_SECONDS = 30.0
 """How long to leave a store alone that is unreachable or breaks repeatedly."""
 _SEARCHED_SECONDS = 2.0
 _UPSERTS, _UPSERTS_WHILE_SEARCHED = 100, 16
-"""Vectors per write. A write blocks the interpreter, and so every search, for about 1 ms per vector.
-
-During searches, writes are small, and each is followed by a pause of the same duration.
+"""Vectors per write. While the store is searched, searches wait for about 1 ms per vector, so writes are small, and each is
+followed by a pause of the same duration.
 """
 _DELETES = 200
 _MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE = 300, 0.15
 """The most tombstones that a collection may have: this number, or this share of its vectors."""
-_MAX_CRASHES = 3
-_STEADY_SECONDS = 600.0
-"""A process that is killed after having the store open for this long was not killed by its files."""
 _PROBES, _PROBED_RESULTS = 16, 10
 _SAME = 1e-3
 """Cosine distance below which two vectors are equal except for rounding."""
@@ -107,11 +103,9 @@ class VectorMirror:
         self._count: int | None = None
         self._whole_at: tuple[str | None] | None = None
         """The commit at which the store was whole, or None if it was written to since."""
-        self._seal = _Seal(catalog)
         self._rest = Cooldown(_REST_SECONDS)
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
-        self._verified_lately = Cooldown(_STEADY_SECONDS)
         name = catalog.meta(_DIRECTORY)
         self.store = open_store(directory / name, spec) if name else self._open_new()
         """The current store; replaced if it breaks."""
@@ -155,10 +149,6 @@ class VectorMirror:
         """Seconds until the store may be used; 0 if it may be used now."""
         return self._rest.remaining if self.state is MirrorState.RESTING else 0.0
 
-    def note_search(self) -> None:
-        """Give searches priority over writes for the next two seconds."""
-        self._searched_lately.start()
-
     def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:
         """Return the ids of the `count` nearest vectors with their distances, or None if the store cannot be used now.
 
@@ -166,6 +156,8 @@ class VectorMirror:
         `handle_failure` outside `Catalog.snapshot`.
         """
         store = self.store
+        self._searched_lately.start()
+        store.stay_open()
         if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
             return None
         try:
@@ -177,14 +169,11 @@ class VectorMirror:
     def verify(self) -> None:
         """Compare the store with the catalog, and add differences to the outbox.
 
-        Errors: `VectorStoreError` if the store must be replaced: its files must not be opened, as corrupt ones can crash the
-        process, or it does not find its own vectors.
+        Errors: `VectorStoreError` if the store must be replaced, because it fails or does not find its own vectors.
         """
         if self.state is not MirrorState.UNVERIFIED:
             return
         store = self.store
-        if (manifest := store.manifest()) is not None:
-            self._seal.open(manifest, store.place)
         wrong = self._catalog.outbox.reconcile(store.ids())
         if wrong:
             log.warning("ChromaDB differed from the catalog's record in %d vectors; correcting it from the catalog", wrong)
@@ -192,7 +181,6 @@ class VectorMirror:
             if min(store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
                 raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({store.place})")
         self._state = MirrorState.FILLING
-        self._verified_lately.start()
         store.remove_strays()
 
     def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
@@ -238,7 +226,6 @@ class VectorMirror:
                 if self.store is not store:  # another thread has replaced it
                     return
                 self._whole_at = None
-                self._seal.breach()
                 write(items)
                 mark(items)
             if self._searched_lately.is_active and len(items) == _UPSERTS_WHILE_SEARCHED:
@@ -251,12 +238,8 @@ class VectorMirror:
             self._count = self.store.count()
             self._state = MirrorState.FILLING if self._catalog.outbox.has_upserts else MirrorState.CURRENT
             self.error = None
-            if self._state is MirrorState.CURRENT:
-                if not (self.is_whole or self._catalog.outbox.updates(1)):
-                    self._publish()
-                self._seal.close(self.store.manifest)
-                if not self._verified_lately.is_active:
-                    self._seal.forget_crashes()
+            if self.is_current and not (self.is_whole or self._catalog.outbox.updates(1)):
+                self._publish()
 
     def _publish(self) -> None:
         """Publish the collection, which is whole, and record that in its metadata."""
@@ -264,7 +247,6 @@ class VectorMirror:
         if commit is None:
             self._whole_at = (commit,)
             return
-        self._seal.breach()
         self.store.describe(commit, self._catalog.outbox.dimension)
         try:
             self.store.publish()
@@ -318,8 +300,6 @@ class VectorMirror:
         self._state = MirrorState.UNVERIFIED
         self._whole_at = self._count = None
         self._catalog.outbox.refill()
-        self._seal.breach()
-        self._seal.forget_crashes()
         self.store = self._open_new()
 
     def _open_new(self) -> VectorStore:
@@ -339,57 +319,7 @@ class VectorMirror:
                 self.store.close()
                 self.start_collection()
 
-    def note_idle(self) -> None:
-        """Forget earlier crashes if the store is current: clients have used it, so its files are safe."""
-        with self._writing, suppress(CatalogError):
-            if self.is_current:
-                self._seal.forget_crashes()
-
     def close(self) -> None:
         """Close the store, ignoring failures."""
-        with self._writing, suppress(CatalogError, VectorStoreError):
+        with self._writing, suppress(VectorStoreError):
             self.store.close()
-            if self._is_open:
-                self._seal.breach()
-                self._seal.close(self.store.manifest)
-                self._seal.forget_crashes()
-
-
-class _Seal:
-    """A digest of the store's files while nothing writes to them, and the number of processes that crashed on them."""
-
-    _DIGEST, _CRASHES = "chroma files", "deaths"
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._is_closed = True
-
-    def open(self, manifest: str, place: str) -> None:
-        """Compare the files with the seal, then break it.
-
-        Errors: `VectorStoreError` if they changed while they were closed, or several processes in a row ended with them open.
-        """
-        digest, crashes = self._catalog.meta(self._DIGEST), int(self._catalog.meta(self._CRASHES) or 0)
-        if digest is not None and digest != manifest:
-            raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")
-        if crashes >= _MAX_CRASHES:
-            raise VectorStoreError(f"{crashes} index daemons in a row ended while they had ChromaDB open ({place})")
-        self._catalog.set_meta(self._CRASHES, str(crashes + 1))
-        self.breach()
-
-    def breach(self) -> None:
-        """Record that the files are about to change."""
-        if self._is_closed:
-            self._catalog.set_meta(self._DIGEST, None)
-            self._is_closed = False
-
-    def close(self, manifest: Callable[[], str | None]) -> None:
-        """Record the state of the files after the last write."""
-        if not self._is_closed:
-            self._catalog.set_meta(self._DIGEST, manifest())
-            self._is_closed = True
-
-    def forget_crashes(self) -> None:
-        """Record that the files are safe to open."""
-        if self._catalog.meta(self._CRASHES) is not None:
-            self._catalog.set_meta(self._CRASHES, None)

@@ -15,7 +15,14 @@ from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, HNSW, CollectionSpec, StoredVector, VectorStore
+from otterwiki_semantic.storage.vector_store import (
+    DEFAULT_SPEC,
+    HNSW,
+    CollectionSpec,
+    StoredVector,
+    VectorStore,
+    embedding_function,
+)
 
 if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
@@ -193,7 +200,7 @@ class ChromaServerStore(VectorStore):
         def create(configuration: CreateCollectionConfiguration) -> CollectionModel:
             return api.create_collection(
                 self.name,
-                configuration={**configuration, "embedding_function": self._embedding_function},
+                configuration={**configuration, "embedding_function": embedding_function(self.spec)},
                 metadata=metadata,
                 get_or_create=True,
                 tenant=self._server.tenant,

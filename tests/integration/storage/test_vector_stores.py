@@ -21,6 +21,7 @@ from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
 from tests.support.memory_store import MemoryStore
+from tests.support.processes import is_running
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 from tests.support.vectors import stored, unit_rows
 
@@ -173,7 +174,7 @@ def test_a_destroyed_store_leaves_nothing(store: Store) -> None:
     assert store("otterwiki-test").count() == 0
 
 
-# In this process
+# On this machine
 
 
 def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
@@ -183,6 +184,22 @@ def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
         vectors.count()
     vectors.destroy()
     assert not vectors.directory.exists()
+
+
+def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    vectors = EmbeddedChromaStore(tmp_path / "vectors", CollectionSpec("otterwiki-test"))
+    vectors.upsert(stored(unit_rows(3)))
+    first = vectors._worker._process
+    assert first is not None
+    first.kill()
+    assert vectors.count() == 3
+    vectors.stay_open()
+    assert list(vectors.query(unit_rows(3)[1], 1)) == ["v1"]
+    last = vectors._worker._process
+    assert last is not None
+    vectors.close()
+    assert not is_running(first.pid)
+    assert not is_running(last.pid)
 
 
 # On a server

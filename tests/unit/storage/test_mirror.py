@@ -1,4 +1,4 @@
-"""The states of a mirror, with a real collection that can be made to fail."""
+"""The states of a mirror, with a collection in memory that can be made to fail."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from otterwiki_semantic.core.records import ChromaFill, ChromaState
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
-from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import MirrorState, VectorMirror
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector
+from tests.support.memory_store import MemoryStore
 
 
-class Store(EmbeddedChromaStore):
+class Store(MemoryStore):
     """A collection that raises `failure`, if one is set."""
 
     failure: VectorStoreError | None = None
@@ -189,49 +189,10 @@ def test_what_a_store_lacks_or_has_needlessly_is_put_right(current: Bench, caplo
     again = Bench(current.place)
     again.mirror.store.delete(["v1"])
     again.mirror.store.upsert([StoredVector("needless", unit(9))])
-    again.catalog.set_meta("chroma files", None)
     again.mirror.push()
     assert again.mirror.is_current
     assert again.mirror.store.ids() == {"v1", "v2", "v3"}
     assert "ChromaDB differed from the catalog's record in 2 vectors" in caplog.text
-    again.close()
-
-
-def test_files_that_were_changed_while_nothing_had_them_open_are_not_opened(
-    current: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    current.close()
-    (Path(current.mirror.store.place) / "chroma.sqlite3").write_bytes(b"garbage")
-    again = Bench(current.place)
-    again.mirror.push()
-    assert again.state() is MirrorState.UNVERIFIED
-    assert "the files of ChromaDB were changed while it was closed" in caplog.text
-    again.mirror.push()
-    assert again.mirror.store.ids() == {"v1", "v2", "v3"}
-    again.close()
-
-
-def test_files_that_crashed_three_processes_in_a_row_are_not_opened(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    current.close()
-    again = Bench(current.place)
-    again.catalog.set_meta("deaths", "3")
-    again.mirror.push()
-    assert "3 index daemons in a row ended while they had ChromaDB open" in caplog.text
-    again.mirror.push()
-    assert again.mirror.is_current
-    again.close()
-
-
-def test_a_process_that_is_killed_after_its_last_client_left_did_not_crash(current: Bench) -> None:
-    current.close()
-    again = Bench(current.place)
-    again.catalog.set_meta("deaths", "2")
-    again.mirror.note_idle()
-    assert again.catalog.meta("deaths") == "2", "it has not opened the files yet"
-    again.mirror.push()
-    assert again.catalog.meta("deaths") == "3"
-    again.mirror.note_idle()
-    assert again.catalog.meta("deaths") is None
     again.close()
 
 
