@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, tzinfo
 from queue import SimpleQueue
 from threading import Event
 
@@ -85,3 +87,25 @@ def test_a_stop_waits_for_its_slot_and_starts_nothing_more(scheduler: Scheduler)
     scheduler.stop(SECONDS, "sync")
     scheduler.run_in(0, "sync", lambda: done.append("again"))
     assert done == ["sync"]
+
+
+def test_a_clock_that_is_set_back_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of APScheduler and of ours is exchanged: no test may set the machine's."""
+    shift = timedelta(0)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + shift
+
+    real = time.time
+    monkeypatch.setattr("otterwiki_semantic.indexing.scheduler._CLOCK_SECONDS", 0.1)
+    for module in ("otterwiki_semantic.indexing.scheduler", "apscheduler.schedulers.base"):
+        monkeypatch.setattr(f"{module}.datetime", Clock)
+    monkeypatch.setattr("otterwiki_semantic.indexing.scheduler.time.time", lambda: real() + shift.total_seconds())
+    scheduler, done = Scheduler(), Event()
+    scheduler.start()
+    scheduler.run_in(0.3, "sync", done.set)
+    shift = timedelta(days=-400)
+    assert done.wait(SECONDS)
+    scheduler.stop(5, "sync")
