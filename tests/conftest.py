@@ -58,7 +58,7 @@ def impatience() -> Iterator[None]:
         for module, niceness in NICE.items():
             patch.setattr(f"{module}.{niceness}", 0)
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
-            patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
+            patch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
         yield
 
 

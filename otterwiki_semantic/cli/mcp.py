@@ -38,7 +38,9 @@ from otterwiki_semantic.core.installation import pip_install
 )
 @click.option("--allow-reindex", is_flag=True, help="Let agents reindex the wiki.")
 @click.option(
-    "--allow-write", is_flag=True, help="Let agents create and change pages of a running wiki that has SEMANTIC_ALLOW_WRITE."
+    "--allow-write",
+    is_flag=True,
+    help="Let agents create, change and delete pages, if the wiki has SEMANTIC_ALLOW_WRITE.",
 )
 @click.option(
     "--answers", "can_answer", is_flag=True, help="Offer answer_question, for clients without a model (SEMANTIC_ANSWERS)."

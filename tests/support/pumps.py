@@ -255,6 +255,12 @@ def _all_nodes(tree: Any) -> Iterator[Node]:
             yield from _all_nodes(each)
 
 
+def has_possessive_group(pattern: str, flags: int = 0) -> bool:
+    """Whether a pattern repeats more than one kind of character possessively."""
+    repeats = (arguments for kind, arguments in _all_nodes(_parser.parse(pattern, flags)) if kind is op.POSSESSIVE_REPEAT)
+    return any(len(inner) != 1 or inner[0][0] in {op.SUBPATTERN, op.BRANCH} for _, _, inner in repeats)
+
+
 def _is_in(character: str, parts: Sequence[Node]) -> bool:
     negated = bool(parts) and parts[0][0] is op.NEGATE
     return negated != any(

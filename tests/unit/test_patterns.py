@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.pumps import Expression, Slow, calls, expressions, modules, slow
+from tests.support.pumps import Expression, Slow, calls, expressions, has_possessive_group, modules, slow
 
 _QUICK_SIZE, _QUICK_SECONDS = 10_000, 0.025
 _SIZE, _SECONDS = 120_000, 3.0
@@ -54,6 +54,14 @@ def test_no_expression_is_made_where_the_test_cannot_see_it() -> None:
         if call.pattern is None
     }
     assert made == set(_MADE_IN_FUNCTIONS)
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Before Python 3.11.5 `re` matches such groups wrongly (gh-106052): Debian 12 has 3.11.2."""
+    assert has_possessive_group(r"(?:ab|c)++")
+    assert not has_possessive_group(r"(?:a++|[)]*+)+")
+    found = [each.name for each in expressions() if each.engine == "re" and has_possessive_group(each.pattern, each.flags)]
+    assert found == []
 
 
 @pytest.mark.parametrize(("pattern", "flags"), _FOUND.values(), ids=_FOUND)

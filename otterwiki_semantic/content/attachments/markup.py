@@ -14,7 +14,9 @@ from html.parser import HTMLParser
 from otterwiki_semantic.core.errors import AttachmentError
 
 PAGE_MARKER = re.compile(r"^<!-- page (\d{1,6}) -->$", re.MULTILINE)
-_SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|^(?:[#>+=-]|\d{1,9}(?=[.)](?:\s|$)))", re.MULTILINE)
+_SPECIAL = re.compile(
+    r"[\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|=(?==)|^(?:[#>+=-]|\d{1,9}(?=[.)](?:\s|$)))", re.MULTILINE
+)
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAMPLE = 8_192
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}

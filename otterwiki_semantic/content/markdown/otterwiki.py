@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     _BlockRule = Callable[[BlockParser, re.Match[str], BlockState], int | None]
 
-_DELIMITER_ROW = re.compile(r"\A\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?")
+_DELIMITER_ROW = re.compile(r"\A\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*\|?")
 _TITLE = re.compile(r"\A#{1,5}(?:\s*+(.+)\n+|\s*\n)")
 _BOX = re.compile(r"^ {0,3}:{3,}+[^:\n]*\n", re.MULTILINE)
 _BOX_END = re.compile(r"^ {0,3}:::[~:]*+ *+$", re.MULTILINE)

@@ -17,7 +17,7 @@ from otterwiki_semantic.content.markdown.parser import split_lines
 _FENCE = re.compile(r"\A(?P<indent>[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])\s++)?)(?P<mark>`{3,}+|~{3,}+)")
 _ITEM = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-_TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+(?:\|\s*+)?$")
+_TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*(?:\|\s*+)?$")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
 

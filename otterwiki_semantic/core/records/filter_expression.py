@@ -28,7 +28,7 @@ _MAX_SHOWN = 40
 _TOKEN = re.compile(
     r"""(?:(?<!\s)\s++)?(?:
         (?P<bracket>[()])
-        | (?P<field>\w++):(?:"(?P<quoted>(?:[^"\\]|\\.)*+)(?P<closing>"?)|(?P<plain>[^\s()"]*))
+        | (?P<field>\w++):(?:"(?P<quoted>(?:[^"\\]++|\\.)*)(?P<closing>"?)|(?P<plain>[^\s()"]*))
         | (?P<word>[^\s()]+)
     )""",
     re.VERBOSE | re.DOTALL,

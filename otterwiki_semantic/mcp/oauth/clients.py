@@ -20,7 +20,7 @@ _MAX_NAME = 60
 _MAX_REDIRECT_URIS = 10
 _MAX_URI_CHARACTERS = 500
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-_PRIVATE_SCHEME = re.compile(r"\A[a-z][a-z0-9-]*+(?:\.[a-z0-9-]++)++")
+_PRIVATE_SCHEME = re.compile(r"\A[a-z][a-z0-9-]*+(?:\.[a-z0-9-]++)+")
 """A private-use scheme: a domain name in reverse order (RFC 8252, section 7.1). Schemes of browsers have no dot."""
 _NOT_ALLOWED = (
     "is not allowed; a redirect URI begins with https://, with http:// and 127.0.0.1, [::1] or localhost, "

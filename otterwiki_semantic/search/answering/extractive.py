@@ -39,7 +39,7 @@ _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, An
 """Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
-_STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))++(?:~~|\Z)")
+_STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
 _UNFINISHED = (":", "：", "?", "？")
 """Endings of units that need the text after them."""

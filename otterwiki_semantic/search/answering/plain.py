@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-CODE = re.compile(r"(?<!`)(?P<ticks>`++)(?P<code>(?:[^`]++|(?!(?P=ticks)(?!`))`++){1,50}+)(?P=ticks)(?!`)")
+CODE = re.compile(r"(?<!`)(?P<ticks>`++)(?P<code>(?:[^`]++|(?!(?P=ticks)(?!`))`++){1,50})(?P=ticks)(?!`)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _ADDRESS_IN_ANGLES = re.compile(r"<((?:[a-z][a-z0-9+.-]{1,15}:|[^<>\s@]+@)[^<>\s]*)>", re.IGNORECASE)
@@ -23,8 +23,8 @@ _KEPT_PART = re.compile(f"({_KEPT}\\d+{_KEPT})")
 _KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
 _UNSEEN_PART = re.compile(
     r"(?P<code>^[ \t>]*+(?P<fence>`{3,}+|~{3,}+)[^\n]*\n.*?(?:^[ \t>]*+(?P=fence)[`~]*+[ \t]*+$|\Z)"
-    r"|(?<!`)(?P<ticks>`++)(?:[^`\n]++|(?!(?P=ticks)(?!`))`++){1,50}+(?P=ticks)(?!`))"
-    r"|<!--.*?(?:-->|\Z)|~~(?=\S)(?:(?!~~)[^\n]|\n(?![^\S\n]*+\n)){1,1000}+(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>(?:(?!</?(?P=tag)[\s>]).){0,4000}+</(?P=tag)\s*+>",
+    r"|(?<!`)(?P<ticks>`++)(?:[^`\n]++|(?!(?P=ticks)(?!`))`++){1,50}(?P=ticks)(?!`))"
+    r"|<!--.*?(?:-->|\Z)|~~(?=\S)(?:(?!~~)[^\n]|\n(?![^\S\n]*+\n)){1,1000}(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>(?:(?!</?(?P=tag)[\s>]).){0,4000}</(?P=tag)\s*+>",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _UNTICKED = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+", re.MULTILINE)

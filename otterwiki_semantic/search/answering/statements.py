@@ -25,7 +25,7 @@ _MAX_OPEN = 4_000
 _MAX_NUMBER = 999
 
 _NAME = r"(?:sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|passages?|notes?|n[or]\.)"
-_NUMBERS = r"#?\d{1,3}(?:\s*+(?:[,;&/+-]|\u2013|and|und|et|y|e)\s*+\^?(?:sources?\s*+|quellen?\s*+)?#?\d{1,3})*+"
+_NUMBERS = r"#?\d{1,3}(?:\s*+(?:[,;&/+-]|\u2013|and|und|et|y|e)\s*+\^?(?:sources?\s*+|quellen?\s*+)?#?\d{1,3})*"
 _MARK = re.compile(
     rf"[\[［]\s*+(?:\^\s*+)?(?:{_NAME}\s*+(?::\s*+)?)?(?P<square>{_NUMBERS})\s*+[\]］](?:\([^()\s]*\))?"
     rf"|【\s*+(?:{_NAME}\s*+(?::\s*+)?)?(?P<lenticular>{_NUMBERS})(?:[†:][^】]{{0,40}})?\s*+】"
@@ -36,7 +36,7 @@ _CODE_OR_MARK = re.compile(f"{CODE.pattern}|{_MARK.pattern}", re.IGNORECASE)
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Enclose the numbers of a mark in text; `clean` removes these characters from all input."""
 _READ_MARK = re.compile(rf"(?:(?<!\s)\s++)?{_OPEN}([\d ]*+){_CLOSE}")
-_AFTER_END = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’)\]*_~」』）]*+)((?:\s*+{_OPEN}[\d ]*+{_CLOSE})++)(?=(\S?))")
+_AFTER_END = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’)\]*_~」』）]*+)((?:\s*+{_OPEN}[\d ]*+{_CLOSE})+)(?=(\S?))")
 _RANGE = re.compile(r"(?<!\d)(\d++)\s*+[-\u2013]\s*+#?(\d++)")
 _MARKS = rf"(?:\s*(?:{re.sub('[?]P<[a-z]+>', '', _MARK.pattern)}))*"
 _ENDS_SENTENCE = re.compile(
@@ -49,8 +49,8 @@ _CONTINUES = frozenset("[【［(（\"'”’)]*_`~」』）.!?…。！？")
 _FENCE = re.compile(r"\A\s*+(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)$")
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
 _ITEM = re.compile(r"\A\s*+(?:[-*+•]|\d{1,3}[.)])\s++(?:\[[ xX]\]\s++)?")
-_RULE = re.compile(r"\A\s*+(?:(?:[-*_=]\s*+){3,}+|=++\s*+)$")
-_QUOTED = re.compile(r"\A\s*+(?:>\s?)++")
+_RULE = re.compile(r"\A\s*+(?:(?:[-*_=]\s*+){3,}|=++\s*+)$")
+_QUOTED = re.compile(r"\A\s*+(?:>\s?)+")
 _DEFINITION = re.compile(r"\s{0,3}\[[^\[\]]+\]:\s")
 _IS_PLAIN = re.compile(r"\A\s*+(?:[^\W\d_]|\d++[^\d.)]|\*\*\S|[\"'“‘«(]\w)")
 """The beginning of a line that can only belong to a paragraph."""

@@ -19,16 +19,16 @@ from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind, parsed_statements
 
 _LITERAL = re.compile(
-    r"https?://[^\s<>\"']++|[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-]"
+    r"https?://[^\s<>\"']++|[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)+|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-]"
     r"[\w./@:+~%*?=&-]*+"
-    r"|(?<![^\s(])--?[A-Za-z][\w-]*+|(?<!\w)[^\W\d_][^\W_]{0,40}+(?:(?:[_/\\@=]|::|\.(?=\w)|-(?=\d))[^\W_]{1,40}+){1,20}+"
+    r"|(?<![^\s(])--?[A-Za-z][\w-]*+|(?<!\w)[^\W\d_][^\W_]{0,40}+(?:(?:[_/\\@=]|::|\.(?=\w)|-(?=\d))[^\W_]{1,40}+){1,20}"
     r"|(?<!\w)[^\W\d_]{1,20}+-?\d\w{0,20}+|(?<!\w)[a-z]{1,20}+[A-Z]\w{0,20}+|(?<!\w)[A-Z]{2,20}+(?!\w)"
     r"|(?<=\w )(?!I\b)[A-Z](?!\w)"
 )
 """Addresses, paths, options, identifiers and acronyms."""
 _CAPITALISED = re.compile(r"(?<=[\w,;»”] )[A-ZÀ-Þ][\w-]++")
 _NUMBER = re.compile(
-    r"(?<![\w.,/:-])(?P<currency>[€$£]\s?)?(?P<value>[-\u2212]?\d++(?:[.,:/’'-]\d++|h\d\d){0,6}+)"
+    r"(?<![\w.,/:-])(?P<currency>[€$£]\s?)?(?P<value>[-\u2212]?\d++(?:[.,:/’'-]\d++|h\d\d){0,6})"
     r"(?P<sign>\s?(?:[%‰€$£]|°\s?[CF]?))?(?:[\s-]?(?P<unit>[^\W\d_]++(?:/s)?[²³]?))?"
 )
 _RANGE = re.compile(r"(?<=\d)\s*+(?:to|bis|à|\u2013|-)\s*+(?=\d)")

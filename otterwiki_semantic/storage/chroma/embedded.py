@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -86,8 +85,7 @@ class EmbeddedChromaStore(VectorStore):
     def _open(self) -> Collection:
         with self._opening:
             self._check_open()
-            call = partial(self._worker.call, _CALL_SECONDS, _call, self.place, self.spec, self._own_metadata())
-            return cast("Collection", _RemoteCollection(call))
+            return cast("Collection", _RemoteCollection(self._worker, self.place, self.spec, self._own_metadata()))
 
     def _translate(self, action: str, error: BaseException) -> VectorStoreError:
         return VectorStoreError(f"ChromaDB could not {action} in {self.place}: {error}")
@@ -96,11 +94,15 @@ class EmbeddedChromaStore(VectorStore):
 class _RemoteCollection:
     """The methods of a collection that another process has open."""
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
+    def __init__(self, worker: WorkerProcess, place: str, spec: CollectionSpec, metadata: dict[str, Any]) -> None:
+        self._worker = worker
+        self._opening = place, spec, metadata
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        return partial(self._call, method)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return self._worker.call(_CALL_SECONDS, _call, *self._opening, method, *arguments, **keywords)
+
+        return call
 
 
 def _call(place: str, spec: CollectionSpec, metadata: dict[str, Any], method: str, /, *arguments: Any, **keywords: Any) -> Any:
