@@ -33,6 +33,8 @@ _OWN_FACTS = {
     "chroma whole",
     "searches",
     "dead places",
+    "degraded answers",
+    "median seconds",
     "revision",
     "seconds per chunk",
     "similarity scale",

@@ -127,8 +127,9 @@ def open_in_memory(store: EmbeddedChromaStore) -> Collection:
     """Return the collection of a store, without ChromaDB."""
     with store._opening:
         store._check_open()
-        opened = vars(store).setdefault("in_memory", MemoryCollection(store.directory, store._own_metadata()))
-        return cast("Collection", opened)
+        if "in_memory" not in vars(store):
+            vars(store)["in_memory"] = MemoryCollection(store.directory, store._own_metadata())
+        return cast("Collection", vars(store)["in_memory"])
 
 
 class MemoryCollection:

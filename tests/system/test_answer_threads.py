@@ -85,10 +85,10 @@ def asked(wiki: LiveWiki, **options: Any) -> Any:
 def test_a_server_with_one_thread_waits_a_moment_and_says_why(start: Start, model: ChatServer, server: Server) -> None:
     wiki = start(server)
     whole = asked(wiki).json
-    assert "has one thread for each process" in whole["message"]
+    assert "have one thread each" in whole["message"]
     assert whole["sources"]
     events = asked(wiki, stream=True).text
     assert events.count("event: done") == 1
-    assert "has one thread for each process" in events.partition("event: done")[2]
+    assert "have one thread each" in events.partition("event: done")[2]
     model.script = saying(SENTENCE)
     assert asked(wiki).json["answer"][0]["supported"], "what is fast enough is whole"
