@@ -8,7 +8,7 @@ import pytest
 
 from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding import vector_id
-from otterwiki_semantic.search.expansion import corrected
+from otterwiki_semantic.search.spelling import corrected
 from otterwiki_semantic.storage import Catalog
 
 
