@@ -186,7 +186,7 @@ class ProblemDetails(_Details, frozen=True, omit_defaults=True):
     type: str
     """`urn:otterwiki-semantic:error:` and the code."""
     title: str
-    """What the code stands for, always the same."""
+    """The meaning of the code; always the same."""
     status: int
     """The HTTP status."""
     detail: str

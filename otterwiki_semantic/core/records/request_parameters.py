@@ -121,7 +121,7 @@ class Filters(Request, frozen=True, rename={"tags": "tag"}):
     category: FoldedText | None = None
     """Only pages of this category."""
     tags: Annotated[tuple[FoldedText, ...], Meta(max_length=20, extra=_REPEATS)] = ()
-    """Only pages with this tag; repeat it to require several."""
+    """Only pages with this tag. Several tags must all be present."""
     path: Text | None = None
     """Only pages whose path starts with this, such as `garden/`."""
     type: PageType | None = None
@@ -160,7 +160,7 @@ class SearchOptions(Request, frozen=True):
     recency: Share = 0.0
     """Prefer recently changed pages: from not at all (0) to as much as an exact heading (1)."""
     corrections: bool = True
-    """Search also for the corrected spelling of words that stand nowhere."""
+    """Search also for the corrected spelling of words that are not in the wiki."""
     min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
     """Only passages with at least this cosine similarity."""
     diversity: Share = 0.0
@@ -180,13 +180,13 @@ class SearchOptions(Request, frozen=True):
     highlight: Highlight | None = None
     """Return an `excerpt` of each passage, and mark the words of the query in it: as `html`, with `<mark>`, or by `ranges`."""
     crop: Annotated[int, Meta(ge=5, le=500)] | None = None
-    """Return an `excerpt` of about so many words, around those of the query or the best sentence."""
+    """Return an `excerpt` of about this many words, around the words of the query or the best sentence."""
     wait: bool = False
     """Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer."""
     wait_seconds: Annotated[float, Meta(ge=0, le=10)] = 5.0
     """Longest time to wait."""
     draft: bool = False
-    """The query is still being typed: its last word also stands for those that it begins; it is not logged, and not reranked
+    """The query is still being typed: its last word also matches words that begin with it. It is not logged, and not reranked
     unless `rerank` is true."""
     rerank: bool | None = None
     """Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast."""
@@ -445,7 +445,7 @@ class WriteRequest(Request, frozen=True):
     revision: Revision | None = None
     """The commit that the text is based on, to replace a page; without it, the page must not exist."""
     message: Text = ""
-    """What is said about the change in the page's history."""
+    """The message of the change in the page's history."""
 
 
 class EditRequest(Request, frozen=True):
@@ -454,7 +454,7 @@ class EditRequest(Request, frozen=True):
     revision: Revision | None = None
     """The commit that `old` was read in; needed with it."""
     old: DraftText | None = None
-    """Text of the page that is replaced; it must stand there exactly once."""
+    """Text of the page to replace; it must occur exactly once."""
     new: DraftText | None = None
     """What replaces it."""
     append: DraftText | None = None
@@ -462,7 +462,7 @@ class EditRequest(Request, frozen=True):
     section: Text | None = None
     """Where to append: a heading, with those above it (`A > B`) if it is not unique, or `#anchor`."""
     message: Text = ""
-    """What is said about the change in the page's history."""
+    """The message of the change in the page's history."""
 
     def __post_init__(self) -> None:
         edit = (self.revision, self.old, self.new)
@@ -477,4 +477,4 @@ class DeleteRequest(Request, frozen=True):
     revision: Revision
     """The commit that the page was read in."""
     message: Text = ""
-    """What is said about the change in the page's history."""
+    """The message of the change in the page's history."""
