@@ -219,6 +219,8 @@ class IndexUnavailableError(SemanticError):
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and its causes, the first cause last."""
-    while error is not None:
+    seen = set[int]()  # `raise error from error` is a circle
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__

@@ -46,7 +46,8 @@ class WorkerProcess:
     """
 
     def __init__(self, idle_seconds: float | None = None, niceness: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
-        self._options = str(idle_seconds or 0), str(niceness), str(memory_bytes)
+        self.idle_seconds = idle_seconds
+        self._command = (*_COMMAND, str(niceness), str(memory_bytes))
         self._calling = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -58,7 +59,7 @@ class WorkerProcess:
         Arguments and results are pickled. Raises the function's errors, and `LimitExceededError` if it takes more time or
         memory than allowed, or if the process ends for another reason.
         """
-        message = seconds, function, arguments, keywords
+        message = self.idle_seconds, seconds, function, arguments, keywords
         with self._calling:
             try:
                 is_answer, result = self._exchange(message, seconds)
@@ -95,22 +96,25 @@ class WorkerProcess:
                 return self._connection
         self._end()
         connection = self._start()
+        if self._is_closed:  # `close` may not have seen the process
+            self._end()
+            raise LimitExceededError("was stopped")
         connection.send(message)
         return connection
 
     def _start(self) -> Connection:
         mine, its = socket.socketpair()
         environment = os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-        with its:
+        with its, mine:
             self._process = subprocess.Popen(
-                (*_COMMAND, *self._options),
+                self._command,
                 stdin=its.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,
                 process_group=0,  # an interrupt from the keyboard is meant for the parent
             )
-        self._connection = Connection(mine.detach())
+            self._connection = Connection(mine.detach())
         return self._connection
 
     def _end(self) -> int | None:
@@ -138,17 +142,17 @@ class WorkerProcess:
         self.close()
 
 
-def main(idle_seconds: float, niceness: int, memory_bytes: int) -> None:
-    """Answer the calls on standard input, a socket, until it closes or is idle for `idle_seconds` (0: without limit)."""
+def main(niceness: int, memory_bytes: int) -> None:
+    """Answer the calls on standard input, a socket, until it closes or is idle for as long as the last call allows."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     threading.Thread(target=_end_with_caller, daemon=True).start()
-    connection = Connection(0)
+    connection, idle_seconds = Connection(0), None
     with suppress(EOFError, ConnectionError):
-        while connection.poll(idle_seconds or None):
-            seconds, function, arguments, keywords = connection.recv()
+        while connection.poll(idle_seconds):
+            idle_seconds, seconds, function, arguments, keywords = connection.recv()
             connection.send(_answer(seconds, function, arguments, keywords))
 
 
@@ -193,5 +197,5 @@ def _answer(
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(*map(int, sys.argv[1:]))
     os._exit(0)  # without the work that libraries do when the interpreter ends

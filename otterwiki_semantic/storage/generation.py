@@ -366,7 +366,8 @@ def open_generations(settings: Settings, telemetry: Telemetry) -> GenerationStor
 
 def _store_opener(settings: Settings) -> OpenStore:
     if settings.chroma_url is None:
-        return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
+        is_searched = settings.vector_search == "chroma" or settings.vectors == "disk"
+        return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK, is_searched=is_searched)
     tenant, database = settings.chroma_database.split("/")
     server = ChromaServer(settings.chroma_url, settings.chroma_token, tenant, database, settings.chroma_ca)
     ownership = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)

@@ -103,6 +103,18 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
     set_attribute(module, "_python", lambda: os.environ.get(PYTHON) or find())
 
 
+def _fork_workers(module: Any, set_attribute: Set) -> None:
+    """Have processes forked that open ChromaDB: importing it takes a second. Others have no memory for what it imports."""
+    init = module.WorkerProcess.__init__
+
+    def start_forked(worker: WorkerProcess, *arguments: Any, **keywords: Any) -> None:
+        init(worker, *arguments, **keywords)
+        if worker._command[-1] == str(module.UNLIMITED):
+            worker._command = (os.environ.get(PYTHON) or worker._command[0], *worker._command[1:])
+
+    set_attribute(module.WorkerProcess, "__init__", start_forked)
+
+
 def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
     set_attribute(module, NICE[module.__name__], 0)
 
@@ -114,6 +126,7 @@ _LIGHT: Mapping[str, Replace] = {
 }
 _FORKED: Mapping[str, Replace] = {
     "otterwiki_semantic.daemon.launcher": _fork_daemon,
+    "otterwiki_semantic.core.worker_process": _fork_workers,
     **dict.fromkeys(NICE, _work_at_full_priority),
 }
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from otterwiki_semantic.core.errors import VectorStoreError
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
 from otterwiki_semantic.core.worker_process import UNLIMITED, WorkerProcess
 from otterwiki_semantic.storage.vector_store import HNSW, CollectionSpec, VectorStore, embedding_function
 
@@ -34,16 +34,16 @@ _collections: dict[str, Collection] = {}
 class EmbeddedChromaStore(VectorStore):
     """A persistent collection in its own directory, which no other process may have open while this one writes.
 
-    `link` is the public location: a symbolic link to the directory of the published collection.
+    `link` is the public location: a symbolic link to the directory of the published collection. If searches use the store,
+    its process has normal priority and stays.
     """
 
-    def __init__(self, directory: Path, spec: CollectionSpec, link: Path | None = None) -> None:
+    def __init__(self, directory: Path, spec: CollectionSpec, link: Path | None = None, *, is_searched: bool = False) -> None:
         super().__init__(str(directory), spec)
         self.directory = directory
         self._link = link
         self._is_unlinked = False
-        self._worker = WorkerProcess(_IDLE_SECONDS, _NICENESS, UNLIMITED)
-        self._stays_open = False
+        self._worker = WorkerProcess(None if is_searched else _IDLE_SECONDS, 0 if is_searched else _NICENESS, UNLIMITED)
 
     @property
     def name(self) -> str:
@@ -77,10 +77,7 @@ class EmbeddedChromaStore(VectorStore):
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def stay_open(self) -> None:
-        with self._opening:
-            if not (self._stays_open or self._is_closed):
-                self._worker.close()
-                self._worker, self._stays_open = WorkerProcess(memory_bytes=UNLIMITED), True
+        self._worker.idle_seconds = None
 
     def _open(self) -> Collection:
         with self._opening:
@@ -88,7 +85,9 @@ class EmbeddedChromaStore(VectorStore):
             return cast("Collection", _RemoteCollection(self._worker, self.place, self.spec, self._own_metadata()))
 
     def _translate(self, action: str, error: BaseException) -> VectorStoreError:
-        return VectorStoreError(f"ChromaDB could not {action} in {self.place}: {error}")
+        # ChromaDB's own errors are RuntimeErrors; an OSError means that its process cannot be started now
+        kind = VectorStoreUnreachableError if isinstance(error, OSError) else VectorStoreError
+        return kind(f"ChromaDB could not {action} in {self.place}: {error}")
 
 
 class _RemoteCollection:

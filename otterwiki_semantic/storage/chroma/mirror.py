@@ -157,9 +157,9 @@ class VectorMirror:
         """
         store = self.store
         self._searched_lately.start()
-        store.stay_open()
         if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
             return None
+        store.stay_open()
         try:
             return store.query(vector, count)
         except VectorStoreUnreachableError as error:

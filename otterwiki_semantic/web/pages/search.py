@@ -24,7 +24,7 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
+MODES = ((Mode.HYBRID, "Search: best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
 SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _MAX_RENDERED = 50_000

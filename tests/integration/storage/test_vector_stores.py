@@ -186,6 +186,30 @@ def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
     assert not vectors.directory.exists()
 
 
+def test_a_search_during_a_write_disturbs_nothing(tmp_path: Path) -> None:
+    vectors = EmbeddedChromaStore(tmp_path / "vectors", CollectionSpec("otterwiki-test"))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(vectors.upsert, stored(unit_rows(300)))
+        vectors.stay_open()
+        assert vectors.query(unit_rows(300)[0], 1).keys() <= {"v0"}
+        writing.result()
+    assert vectors.count() == 300
+    vectors.close()
+
+
+def test_a_process_that_cannot_be_started_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    vectors = EmbeddedChromaStore(tmp_path / "vectors", CollectionSpec("otterwiki-test"))
+    with monkeypatch.context() as patch:
+        patch.setattr("otterwiki_semantic.core.worker_process.subprocess.Popen", refuse)
+        with pytest.raises(VectorStoreUnreachableError, match="temporarily unavailable"):
+            vectors.count()
+    assert vectors.count() == 0
+    vectors.close()
+
+
 def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
     vectors = EmbeddedChromaStore(tmp_path / "vectors", CollectionSpec("otterwiki-test"))
     vectors.upsert(stored(unit_rows(3)))
@@ -193,7 +217,6 @@ def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path
     assert first is not None
     first.kill()
     assert vectors.count() == 3
-    vectors.stay_open()
     assert list(vectors.query(unit_rows(3)[1], 1)) == ["v1"]
     last = vectors._worker._process
     assert last is not None
