@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -278,7 +278,11 @@ def main(argument: str) -> int:
 def run(settings: Settings) -> None:
     """Serve the index of a data directory while it has clients; return at once if another process does."""
     lock = settings.data_dir / "owner.lock"
-    with suppress(TimeoutError), locked(lock, _CLOSE_SECONDS) as opened:
+    with ExitStack() as held:
+        try:
+            opened = held.enter_context(locked(lock, _CLOSE_SECONDS))
+        except TimeoutError:  # another process serves
+            return
         _serve(settings, partial(_is_in_place, lock, opened))
 
 

@@ -110,6 +110,7 @@ class Generation:
         Search is exact up to `exact_up_to` chunks, and while the mirror is not current. Above that, ChromaDB returns enough
         neighbours that `count` probably pass the mask. Vectors on disk are read if there are few, or if ChromaDB lacks few.
         """
+        self.mirror.note_search()
         index = mask.index if mask else self.catalog.reader.exact_index()
         size = mask.size if mask else index.size
         wanted = min(index.size, mask.oversample(count)) if mask and size else count

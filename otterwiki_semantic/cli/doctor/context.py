@@ -88,17 +88,20 @@ def _wrong(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> di
     """Return all invalid settings with the reasons, ignoring the paths: leave out the one that an error names first, repeat."""
     wrong: dict[str, str] = {}
     valid = {name for name in (*wiki_config, *environment) if name.startswith(PREFIX)}
-    while valid:
-        try:
-            read_settings(_without(wrong, wiki_config), _without(wrong, environment), _ANY_PATH, _ANY_PATH)
-            break
-        except ConfigError as error:
-            reason = str(error).partition("; the settings are:")[0]
+    while valid and (reason := _reason(wrong, wiki_config, environment)) is not None:
         found = [name for name in re.findall(r"\w+", reason) if name in valid]
         named_first = found[0] if found else min(valid)
         valid.remove(named_first)
-        wrong[named_first] = reason
+        wrong[named_first] = _reason({*valid, *wrong}, wiki_config, environment) or reason  # one error may name several
     return dict(sorted(wrong.items()))
+
+
+def _reason(ignored: Collection[str], wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
+    try:
+        read_settings(_without(ignored, wiki_config), _without(ignored, environment), _ANY_PATH, _ANY_PATH)
+    except ConfigError as error:
+        return str(error).partition("; the settings are:")[0]
+    return None
 
 
 def _without(names: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,15 +109,17 @@ def _offline(settings: Settings) -> Iterator[Finding]:
         return
     try:
         with _locked(settings.data_dir):
-            yield from _files(settings, place)
+            facts, detail = _read(place)
     except sqlite3.Error as error:
         yield problem("index", f"the catalog {place / _CATALOG} cannot be read: {error}", _REPAIRS)
     except IndexUnavailableError as error:
         yield note("index", str(error))
+    else:  # without the lock: opening the model may take long, and a daemon may start meanwhile
+        yield from _files(settings, facts, detail)
 
 
-def _files(settings: Settings, place: Path) -> Iterator[Finding]:
-    """Read the index. Errors: `sqlite3.Error`, `IndexUnavailableError`."""
+def _read(place: Path) -> tuple[dict[str, str], str]:
+    """Return the facts of the index and its description. Errors: `sqlite3.Error`, `IndexUnavailableError`."""
     log = place / f"{_CATALOG}-wal"
     if log.exists() and log.stat().st_size:
         raise IndexUnavailableError("the last index daemon was killed; the next one recovers what it left")
@@ -130,7 +132,10 @@ def _files(settings: Settings, place: Path) -> Iterator[Finding]:
         is_checked = _check(connection)
     detail = f"{pages} pages" + (f" ({sum(excluded)} excluded by their front matter)" if sum(excluded) else "")
     detail += f", {chunks} passages, generation {place.name}"
-    detail += "; its file is intact" if is_checked else "; its file is too large to be checked here"
+    return facts, detail + ("; its file is intact" if is_checked else "; its file is too large to be checked here")
+
+
+def _files(settings: Settings, facts: dict[str, str], detail: str) -> Iterator[Finding]:
     try:
         index = Freshness(None if "changing" in facts else facts.get("commit"), Repository(settings.repository).head(), 0)
         yield _compared(detail, index, "no action needed: the next start updates it")

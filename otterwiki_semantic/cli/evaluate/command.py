@@ -33,7 +33,7 @@ from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import as_wiki_text, page_indexing
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
+from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, IndexStatus, Mode, SearchOptions
 from otterwiki_semantic.core.settings import SETTINGS
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, Run, read_query_file
@@ -247,7 +247,7 @@ def answers_command(place: IndexPlace, unanswerable: Path | None, output: Path |
     questions = [*(read_unanswerable(unanswerable) if unanswerable else ()), *read_query_file(queries)]
     questions.sort(key=lambda each: not each.relevant)
     with place.open() as index:
-        follow(index, "indexing", is_at_head, running)
+        follow(index, "indexing", _is_ready, running)
         run = measure_answers(index, questions)
     written = json.dumps(run, ensure_ascii=False, indent=1)
     click.echo(written if as_json else answers_table(run))
@@ -314,7 +314,7 @@ def _index_to_evaluate(
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
     if model is None and chunks is None:
         with place.open() as opened:
-            follow(opened, "indexing", is_at_head, running)
+            follow(opened, "indexing", _is_ready, running)
             yield opened, {}
         return
     from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports the index's dependencies
@@ -327,3 +327,9 @@ def _index_to_evaluate(
         for problem in index.status().problems:
             click.echo(f"problem with {name}: {problem.message}", err=True)
         yield index, {"index": facts}
+
+
+def _is_ready(status: IndexStatus) -> bool:
+    """Whether the index equals HEAD; then an earlier error does not matter. Raises errors as `is_at_head` does."""
+    equals = status.generation is not None and status.index.commit == status.index.head
+    return (equals and status.status != "indexing" and not status.is_outdated) or is_at_head(status)

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -57,7 +58,7 @@ class QualityMonitor:
         self._manager = manager
         self._clock = time.time
         self._rollbacks = rollbacks
-        self._stored = read_record(file, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
+        self._stored = _read_quality(file)
         self._backoff = Backoff(_RETRY_SECONDS, DAY)
         self.problem: Problem | None = None
         """Why the history is not stored."""
@@ -154,3 +155,14 @@ class QualityMonitor:
             self.problem = Problem(f"the figures of judged queries cannot be stored: {error}", _HINT)
         else:
             self.problem = None
+
+
+def _read_quality(path: Path) -> StoredQuality:
+    stored = read_record(path, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
+    try:
+        for record in stored.records:
+            datetime.fromisoformat(record.finished)
+    except ValueError as error:
+        log.warning("%s cannot be read (%s); the history of judged queries begins anew", path, error)
+        return StoredQuality()
+    return stored

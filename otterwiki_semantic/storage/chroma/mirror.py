@@ -40,8 +40,8 @@ _REST_SECONDS = 30.0
 """How long to leave a store alone that is unreachable or breaks repeatedly."""
 _SEARCHED_SECONDS = 2.0
 _UPSERTS, _UPSERTS_WHILE_SEARCHED = 100, 16
-"""Vectors per write. While the store is searched, searches wait for about 1 ms per vector, so writes are small, and each is
-followed by a pause of the same duration.
+"""Vectors per write, which takes about 1 ms for each. During searches, writes are small, and each is followed by a pause of the
+same duration, because both need a processor, and searches in the store wait for writes.
 """
 _DELETES = 200
 _MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE = 300, 0.15
@@ -149,6 +149,10 @@ class VectorMirror:
         """Seconds until the store may be used; 0 if it may be used now."""
         return self._rest.remaining if self.state is MirrorState.RESTING else 0.0
 
+    def note_search(self) -> None:
+        """Give searches priority over writes for the next two seconds."""
+        self._searched_lately.start()
+
     def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:
         """Return the ids of the `count` nearest vectors with their distances, or None if the store cannot be used now.
 
@@ -156,7 +160,6 @@ class VectorMirror:
         `handle_failure` outside `Catalog.snapshot`.
         """
         store = self.store
-        self._searched_lately.start()
         if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
             return None
         store.stay_open()
