@@ -26,10 +26,10 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 
 ##@ Change it
 
-test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (35 s)
+test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (50 s)
 	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile fast tests/unit
 
-test: $(VENV)/.for-test ## Test everything (13 min)
+test: $(VENV)/.for-test ## Test everything (12 min)
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.for-lint ## Check style, types and imports (30 s)

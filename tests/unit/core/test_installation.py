@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (directory / "METADATA").write_text("\n".join(lines) + "\n")
         if origin is not None:
             (directory / "direct_url.json").write_text(json.dumps(origin))
-        monkeypatch.syspath_prepend(tmp_path / "site")
+        monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
 
     monkeypatch.setattr(installation, "_origin", installation._origin.__wrapped__)
     return install
