@@ -199,6 +199,8 @@ class IndexManager:
     def _after_rebuild(self) -> None:
         if isinstance(self.rebuilds.tracker.error, CatalogCorruptError):
             self._check_catalog()
+        if self.serving is not None:
+            self.mirroring.request(self.serving)  # what was replaced is removed only when no rebuild runs
         self.wake()
 
     def _check_catalog(self) -> None:
