@@ -170,9 +170,9 @@ class VectorStore(ABC):
     def _translate_errors(self, action: str) -> Iterator[None]:
         try:
             yield
-        except (KeyboardInterrupt, SystemExit, VectorStoreError):
+        except VectorStoreError:
             raise
-        except BaseException as error:  # ChromaDB's core panics with an exception outside Exception
+        except Exception as error:
             raise self._translate(action, error) from error
 
     def _check_open(self) -> None:

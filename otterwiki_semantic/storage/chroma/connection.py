@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.core.addresses import is_on_this_machine
-from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError, causes
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import DEFAULT_DATABASE, DEFAULT_TENANT
 
@@ -133,11 +133,9 @@ class ChromaServer:
             return VectorStoreError(
                 f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
             )
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, ssl.SSLError):
-            cause = cause.__cause__ or cause.__context__
-        if cause is not None:
-            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_message(cause)}")
+        of_tls = next((cause for cause in causes(error) if isinstance(cause, ssl.SSLError)), None)
+        if of_tls is not None:
+            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_message(of_tls)}")
         if isinstance(error, httpx.TimeoutException):
             seconds = CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self.answer_seconds
             reason = f"no answer within {seconds:g} s"

@@ -95,11 +95,11 @@ class _RemoteCollection:
 
     def __init__(self, worker: WorkerProcess, place: str, spec: CollectionSpec, metadata: dict[str, Any]) -> None:
         self._worker = worker
-        self._opening = place, spec, metadata
+        self._opened_with = place, spec, metadata
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
-            return self._worker.call(_CALL_SECONDS, _call, *self._opening, method, *arguments, **keywords)
+            return self._worker.call(_CALL_SECONDS, _call, *self._opened_with, method, *arguments, **keywords)
 
         return call
 
