@@ -24,18 +24,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.light_parts import PYTHON, REAL
+from tests.support.light_parts import PYTHON
 
-_PRELOADED = (
+_LIMITED = ("otterwiki_semantic.indexing.page_loader", "otterwiki_semantic.core.worker_process")
+_LIGHT = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
     *("feedgen.feed", "otterwiki.gitstorage", "otterwiki.util", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers"),
 )
+_PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED}
 _FIRST_FREE_FILE, _MOST_FILES = 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
-_running: dict[str | None, tuple[subprocess.Popen[bytes], Path]] = {}
-"""The servers, by the parts that they have, and their directories."""
+_running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+"""The servers, by what they have imported, and their directories."""
 
 
 class Request(NamedTuple):
@@ -49,9 +51,8 @@ class Request(NamedTuple):
     """Open files, by the number that they are to have."""
 
 
-def started() -> str:
-    """Start this process's server unless it runs; return the path of the interpreter's stand-in."""
-    parts = os.environ.get(REAL)
+def started(parts: str) -> str:
+    """Start this process's server of some parts unless it runs; return the path of the interpreter's stand-in."""
     if parts not in _running:
         place = Path(tempfile.mkdtemp(prefix="otterwiki-fork-"))
         stand_in = place / "python"
@@ -60,7 +61,7 @@ def started() -> str:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(place / "socket"))
             listener.listen(128)
-            command = [sys.executable, "-P", "-m", __name__, str(listener.fileno())]
+            command = [sys.executable, "-P", "-m", __name__, parts, str(listener.fileno())]
             environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
             process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment)
         _running[parts] = process, place
@@ -181,8 +182,8 @@ def _run(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    server = _Server(socket.socket(fileno=int(sys.argv[1])))
-    for module in (*_PRELOADED, *(("chromadb", "chromadb_rust_bindings") if os.environ.get(REAL) else ())):
+    server = _Server(socket.socket(fileno=int(sys.argv[2])))
+    for module in _PRELOADED[sys.argv[1]]:
         import_module(module)
     gc.freeze()
     asked = server.next_request()

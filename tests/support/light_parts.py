@@ -29,8 +29,11 @@ T = TypeVar("T")
 Set = Callable[[Any, str, object], None]
 Replace = Callable[[Any, Set], None]
 
-PYTHON = "TEST_PYTHON"
-"""The environment variable with the interpreter of processes that tests start: see `tests.support.fork_server`."""
+PYTHON, LIMITED_PYTHON = "TEST_PYTHON", "TEST_LIMITED_PYTHON"
+"""The environment variables with the interpreters of processes that tests start, and of workers with a limit on their memory.
+
+See `tests.support.fork_server`.
+"""
 NICE = {
     "otterwiki_semantic.storage.chroma.embedded": "_NICENESS",
     "otterwiki_semantic.daemon.wiki_map.builder": "_NICENESS",
@@ -64,7 +67,8 @@ def installed(*, real: bool = False) -> Iterator[None]:
                 replace(import_module(name), patch.setattr)
             for place in (SITE.parent.parent.parent, SITE):
                 patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
-            patch.setenv(PYTHON, fork_server.started())
+            patch.setenv(PYTHON, fork_server.started("real" if real else "light"))
+            patch.setenv(LIMITED_PYTHON, fork_server.started("limited"))
         yield
 
 
@@ -104,13 +108,13 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
 
 
 def _fork_workers(module: Any, set_attribute: Set) -> None:
-    """Have processes forked that open ChromaDB: importing it takes a second. Others have no memory for what it imports."""
+    """Have worker processes forked. Those with a limit on their memory have none for what others import."""
     init = module.WorkerProcess.__init__
 
     def start_forked(worker: WorkerProcess, *arguments: Any, **keywords: Any) -> None:
         init(worker, *arguments, **keywords)
-        if worker._command[-1] == str(module.UNLIMITED):
-            worker._command = (os.environ.get(PYTHON) or worker._command[0], *worker._command[1:])
+        interpreter = PYTHON if worker._command[-1] == str(module.UNLIMITED) else LIMITED_PYTHON
+        worker._command = (os.environ.get(interpreter) or worker._command[0], *worker._command[1:])
 
     set_attribute(module.WorkerProcess, "__init__", start_forked)
 

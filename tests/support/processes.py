@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -45,14 +44,13 @@ def private_megabytes(pid: int) -> float:
 
 
 def owners_of(data_dir: Path) -> list[int]:
-    """Return the processes of this host that were started to own an index."""
+    """Return the processes of this host that own an index, or wait to be its next owner."""
+    lock = str(data_dir / "owner.lock")
     owners = []
-    for place in Path("/proc").glob("[0-9]*"):
+    for place in Path("/proc").glob("[0-9]*/fd"):
         with suppress(OSError):
-            words = (place / "cmdline").read_text(errors="replace").split("\0")
-            starts = any("otterwiki_semantic.daemon.process" in word for word in words)
-            if starts and json.loads(words[-2])["data_dir"] == str(data_dir):
-                owners.append(int(place.name))
+            if any(os.readlink(opened).startswith(lock) for opened in place.iterdir()):
+                owners.append(int(place.parent.name))
     return owners
 
 

@@ -15,6 +15,8 @@ from otterwiki_semantic.daemon.client import IndexClient
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.real_processes
+
 FULL_DISK = """
 import os, sys, time
 from pathlib import Path

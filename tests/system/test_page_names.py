@@ -10,8 +10,6 @@ import pytest
 
 from tests.support.live_wiki import LiveWiki, make_repository
 
-pytestmark = pytest.mark.forked
-
 TEXTS = {
     "home": "The gardener keeps bees behind the shed.",
     "Home": "A wolf once frightened the gardener at night.",

@@ -19,8 +19,6 @@ from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
 from tests.support.mcp_clients import Agent
 from tests.support.rerank_server import RerankServer, ranked
 
-pytestmark = pytest.mark.forked
-
 RERANKER_KEY = "sk-rerank-0123456789"
 QUESTION = "what is done before winter"
 NAME = "cohere:rerank-v3.5"

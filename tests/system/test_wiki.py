@@ -10,8 +10,6 @@ import pytest
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
 from tests.support.processes import is_running
 
-pytestmark = pytest.mark.forked
-
 
 @pytest.fixture(scope="module", params=["True", "False"], ids=["names keep their case", "names are lower case"])
 def live(
