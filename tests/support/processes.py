@@ -49,7 +49,7 @@ def owners_of(data_dir: Path) -> list[int]:
     owners = []
     for place in Path("/proc").glob("[0-9]*/fd"):
         with suppress(OSError):
-            if any(os.readlink(opened).startswith(lock) for opened in place.iterdir()):
+            if any(str(opened.readlink()).startswith(lock) for opened in place.iterdir()):
                 owners.append(int(place.parent.name))
     return owners
 

@@ -64,7 +64,7 @@ _ANNOUNCES = re.compile(
     r"(?: (?:provided|above|given))?,? (?=\S)"
     r"|the (?:wiki|page|documentation|source|document|passage|text) (?:says|states|mentions|describes|notes|explains)"
     r"(?: that)?,? |it (?:seems|appears)(?: that)? |note that |please note that "
-    r"|(?:probably|apparently|likely|yes|also|in short|in summary),? ){1,20}",
+    r"|(?:probably|apparently|likely|yes|also|in short|in summary),? ){1,4}",
     re.IGNORECASE,
 )
 """Phrases with which models introduce a statement."""
