@@ -29,6 +29,8 @@ MEMORY_BYTES = 1 << 30
 UNLIMITED = resource.RLIM_INFINITY
 _CLOCK_FACTOR = 6
 """Limit on a call's wall-clock time, as a multiple of its CPU time, for a machine that is busy with other work."""
+_EXIT_SECONDS = 1.0
+"""How long a process may take to end after the system has closed its files."""
 _NETWORK_EVENTS = {"socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
 _COMMAND = (sys.executable, "-P", "-m", "otterwiki_semantic.core.worker_process")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -80,7 +82,7 @@ class WorkerProcess:
                 is_answer, result = connection.recv()
                 return is_answer, result
         except (EOFError, ConnectionError):
-            status = self._end()
+            status = self._end(_EXIT_SECONDS)
             if status == -signal.SIGPROF:
                 raise LimitExceededError(f"took longer than {seconds:.0f} s of processor time") from None
             raise _EndedError(status) from None
@@ -117,8 +119,8 @@ class WorkerProcess:
             self._connection = Connection(mine.detach())
         return self._connection
 
-    def _end(self) -> int | None:
-        """Kill the process, if there is one, and return its status: its own if it had already ended."""
+    def _end(self, seconds: float = 0) -> int | None:
+        """Kill the process, if there is one, and return its status: its own if it ends within `seconds`."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
@@ -126,7 +128,7 @@ class WorkerProcess:
         if process is None:
             return None
         with suppress(subprocess.TimeoutExpired):
-            return process.wait(0 if process.poll() is None else None)
+            return process.wait(seconds)
         process.kill()
         return process.wait()
 

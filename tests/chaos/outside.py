@@ -6,13 +6,13 @@ import fcntl
 import os
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from tests.chaos.victim import Orders, Recovery, wait_until_whole, work
 from tests.support.live_wiki import eventually
+from tests.support.processes import owners_of
 
 _END_SECONDS = 30.0
 
@@ -52,10 +52,13 @@ def _index(orders: Orders) -> IndexClient:
 
 def _end(orders: Orders, name: signal.Signals) -> None:
     """Send a signal to the owner, and wait for its end; it has to be there."""
-    owners = eventually(lambda: _owners(orders), _END_SECONDS, "an owner runs")
-    for pid in owners:
+    for pid in eventually(lambda: _owners(orders), _END_SECONDS, "an owner runs"):
         os.kill(pid, name)
     eventually(lambda: not _owners(orders) and _is_let_go(Path(orders.data_dir)), _END_SECONDS, "the owner has ended")
+
+
+def _owners(orders: Orders) -> list[int]:
+    return owners_of(Path(orders.data_dir))
 
 
 def _is_let_go(data_dir: Path) -> bool:
@@ -67,14 +70,3 @@ def _is_let_go(data_dir: Path) -> bool:
             except BlockingIOError:
                 return False
     return True
-
-
-def _owners(orders: Orders) -> list[int]:
-    """Return the processes that were started for a data directory, and have not ended."""
-    found = []
-    for directory in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            pid = int(directory.name)
-            if orders.data_dir.encode() in (directory / "cmdline").read_bytes():
-                found.append(pid)
-    return found

@@ -14,12 +14,12 @@ import pytest
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
 from tests.support.wiki_servers import GUNICORN
 
+pytestmark = pytest.mark.real_processes
+
 HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "sqlite3.dbapi2")
 SCRIPT = """
 import sys, threading
 import otterwiki.server
-
-pytestmark = pytest.mark.real_processes
 print(",".join(name for name in %r if name in sys.modules))
 print(threading.active_count())
 print(",".join(sorted(str(rule) for rule in otterwiki.server.app.url_map.iter_rules() if "/api/v1/" in str(rule))))

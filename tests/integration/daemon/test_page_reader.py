@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -243,7 +244,9 @@ plugin = Plugin()
 def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_path: Path) -> None:
     fake_package(tmp_path / "site", "otherapi", "1.0", "otherapi = otherapi:plugin", _OTHER)
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n"})
-    with LiveWiki(repository, tmp_path / "index", PYTHONPATH=str(tmp_path / "site")) as both:
+    # A forked wiki would know only the plugins of the process that it is forked from.
+    command = (sys.executable, "-m", "flask", "--app", "otterwiki.server", "run", "--port", "{port}")
+    with LiveWiki(repository, tmp_path / "index", command=command, PYTHONPATH=str(tmp_path / "site")) as both:
         both.wait_until_indexed()
         assert both.api("PUT", "/pages/a/b").json == {"by": "other", "put": "a/b"}
         assert both.api("GET", "/pages/a/history").json == {"by": "other", "history": "a"}
