@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,7 +13,7 @@ import hypothesis
 import pytest
 
 from tests.support import fork_server
-from tests.support.light_parts import NICE
+from tests.support.light_parts import NICE, VECTORS
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -45,6 +46,8 @@ def pytest_configure() -> None:
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+    if VECTORS not in os.environ:
+        os.environ[VECTORS] = tempfile.mkdtemp(prefix="otterwiki-vectors-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -103,6 +106,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         return
     left = outliving_processes()
+    shutil.rmtree(os.environ.pop(VECTORS))
     for process in left:
         print(f"\nERROR: a process outlives its test: {process}")
     if left:

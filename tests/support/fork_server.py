@@ -185,6 +185,8 @@ if __name__ == "__main__":
     server = _Server(socket.socket(fileno=int(sys.argv[2])))
     for module in _PRELOADED[sys.argv[1]]:
         import_module(module)
+    if sys.argv[1] != "limited":
+        import_module("otterwiki_semantic.embedding.local.bundled").BundledModel().open()  # shared by all that are forked
     gc.freeze()
     asked = server.next_request()
     if asked is not None:

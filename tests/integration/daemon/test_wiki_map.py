@@ -23,7 +23,7 @@ from otterwiki_semantic.daemon.wiki_map import builder as mapping
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.processes import is_running
 
-pytestmark = pytest.mark.real_parts
+pytestmark = pytest.mark.real_processes
 
 Open = Callable[..., IndexEngine]
 

@@ -18,6 +18,8 @@ from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledMod
 from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.paths import DATA, ROOT
 
+pytestmark = pytest.mark.real_processes
+
 REFERENCE = json.loads((DATA / "reference_vectors.json").read_text(encoding="utf-8"))
 
 

@@ -31,6 +31,8 @@ from tests.support.model_settings import settings_in
 from tests.support.paths import DATA
 from tests.support.tiny_models import TABLE, WORDS, write_json, write_onnx, write_sentence_transformer
 
+pytestmark = pytest.mark.real_processes
+
 WITH_TORCH = pytest.mark.skipif(
     importlib.util.find_spec("sentence_transformers") is None, reason="sentence-transformers is not installed"
 )
