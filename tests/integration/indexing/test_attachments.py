@@ -17,7 +17,7 @@ from otterwiki_semantic.core.records import FileKind, Filters, Hit, PageListRequ
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
-from tests.support.attachments import pdf, word
+from tests.support.attachments import image, needs_tesseract, pdf, word
 from tests.support.engines import opened, restarting, wait_until_equal
 from tests.support.live_wiki import commit, git, make_repository
 
@@ -226,3 +226,16 @@ def test_the_status_counts_files_and_those_that_an_extra_would_add(start: Start,
     monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
     status = start().status()
     assert (status.pages, status.attachments, status.unread_attachments) == (3, 2, {"pdf": 1})
+
+
+@needs_tesseract
+def test_scans_are_read_again_when_ocr_is_switched_on(start: Start, settings: Settings) -> None:
+    commit(
+        settings.repository,
+        {"people/photo.jpg": None, "house/Scan.pdf": image("The boiler is under warranty.", file_format="PDF")},
+    )
+    index = start()
+    assert (found(index, "under warranty"), len(index.status().problems)) == (set(), 1)
+    index = start(ocr="eng")
+    assert (found(index, "under warranty"), index.status().problems) == ({"house/Scan.pdf"}, ())
+    assert best(index, "notice period").page_number == 2
