@@ -62,7 +62,6 @@ def _convert(files: list[bytes]) -> tuple[float, float]:
 def _scan_seconds() -> float:
     """Return the processor time of a page of about 250 words with OCR."""
     scans = [image(*wrap(" ".join(_paragraphs(number)[:3]), 55), file_format="PDF") for number in range(_SCANS)]
-    os.environ["OMP_NUM_THREADS"] = "1"  # as in the process that reads files
     before = _processor_seconds()
     for scan in scans:
         file_to_markdown("a.pdf", FileKind.PDF, scan, "eng")

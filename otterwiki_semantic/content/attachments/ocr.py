@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
@@ -18,8 +19,9 @@ def image_to_markdown(content: bytes, languages: str) -> str:
     if not _IMAGE.match(content):
         raise AttachmentError("is damaged, or no image")
     command = ("tesseract", "stdin", "stdout", "-l", languages)
+    environment = os.environ | {"OMP_THREAD_LIMIT": "1"}  # its other threads wait in a loop
     try:
-        done = subprocess.run(command, input=content, capture_output=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(command, input=content, capture_output=True, timeout=_SECONDS, env=environment, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AttachmentError(f"cannot be read by Tesseract: {error}") from None
     if done.returncode:
