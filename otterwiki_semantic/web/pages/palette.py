@@ -145,17 +145,18 @@ def _lead(answer: Answer) -> Option | None:
 
 
 def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
-    """Yield passages by page, with the title above the first passage only."""
+    """Yield passages by page, with the title above the first passage only; those of attached files have the file's name."""
     for page in by_page(hits):
         first, *others = page
         yield _passage(first)
         for hit in others:
-            headings = trail(hit) or (hit.title,)
-            yield replace(_passage(hit), label=(Span(headings[-1]),), trail=headings[:-1], is_nested=True)
+            *above, heading = trail(hit) or (hit.title,)
+            label, place = (hit.title, trail(hit)) if hit.kind else (heading, tuple(above))
+            yield replace(_passage(hit), label=(Span(label),), trail=place, is_nested=True)
 
 
 def _passage(hit: Hit) -> Option:
-    place = (*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit)) or _folders(hit.path)
+    place = (*(_folders(hit.path) if hit.kind or not trail(hit) else ()), *trail(hit))
     label, excerpt = (Span(hit.title),), passage_excerpt(hit)
     return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from otterwiki_semantic.core.humanize import count
@@ -56,11 +57,12 @@ H = TypeVar("H", Hit, SuggestedLabel)
 
 
 def by_page(hits: Iterable[H]) -> list[list[H]]:
-    """Return hits by page, in the order of the first hit of each."""
-    by_path: dict[str, list[H]] = {}
+    """Return hits by page, in the order of the first hit of each. Hits of an attached file are together, on its page."""
+    by_path: dict[str, dict[str, list[H]]] = {}
     for hit in hits:
-        by_path.setdefault(hit.path, []).append(hit)
-    return list(by_path.values())
+        page = hit.attached_to if isinstance(hit, Hit) else None
+        by_path.setdefault(page or hit.path, {}).setdefault(hit.path, []).append(hit)
+    return [list(chain.from_iterable(page.values())) for page in by_path.values()]
 
 
 @pages.app_template_global("semantic_passage_url")
@@ -84,9 +86,10 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
     return hit.snippet, hit.prefix_length + hit.overlap_length, hit.highlights, hit.best_sentence
 
 
+@pages.app_template_global("semantic_trail")
 def trail(hit: Hit) -> tuple[str, ...]:
-    """Return the headings above a passage, without the title of its page."""
-    return hit.section_path[1:]
+    """Return the page of a file, and the headings above a passage, without the title of its page."""
+    return (*([f"page {hit.page_number}"] if hit.page_number else []), *hit.section_path[1:])
 
 
 @pages.app_template_global("semantic_reasons")
