@@ -190,9 +190,14 @@ class ResultBuilder:
             explain=self._explanation(candidate, rank) if self.options.explain else None,
             url=self.urls.of(chunk.path, section.anchor, chunk.kind),
             not_shown=not self.urls.shows(chunk.path, chunk.kind),
-            attached_to=parent_path(chunk.path) if chunk.kind else None,
+            attached_to=self._page_of(chunk),
             page_number=number,
         )
+
+    def _page_of(self, chunk: StoredChunk) -> str | None:
+        """Return the page that a file is attached to; None for a page, or for a file of a folder without one."""
+        path = parent_path(chunk.path) if chunk.kind else ""
+        return path if path and self.catalog.pages.blobs([path]) else None
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:
         rule = candidate.tier.name.lower().replace("_", " ")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from otterwiki_semantic.core.humanize import count
+from otterwiki_semantic.core.humanize import count, ordinal
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
@@ -103,20 +103,12 @@ def reasons(hit: Hit) -> tuple[str, ...]:
         _RULES.get(why.rule),
         "the title or a heading has the words" if why.names else None,
         f"the passage has {share} of the words" if why.keyword.rank else None,
-        f"{_ordinal(why.semantic.rank)}nearest in meaning" if why.semantic.rank else None,
+        (f"{ordinal(rank)} " if rank > 1 else "") + "nearest in meaning" if (rank := why.semantic.rank) else None,
         "other passages of the page fit, too" if why.page_credit else None,
         "many pages link to it" if why.links else None,
         "changed recently" if why.recency else None,
     )
     return tuple(filter(None, known))
-
-
-def _ordinal(number: int) -> str:
-    """Return the prefix of a superlative: nothing for the first, `2nd ` for the second."""
-    if number == 1:
-        return ""
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending} "
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
