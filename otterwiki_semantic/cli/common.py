@@ -71,8 +71,8 @@ class IndexPlace:
         return settings if model is None else settings_with_model(settings, model, config)
 
     def git(self) -> Repository:
-        """Return the repository."""
-        return Repository.of(read_settings(wiki_config(), repository=self.repository))
+        """Return the repository. Raises the errors of `settings`."""
+        return Repository.of(self.settings())
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:
