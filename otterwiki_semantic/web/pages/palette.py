@@ -140,7 +140,7 @@ def _lead(answer: Answer) -> Option | None:
     if answer.lead is None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    passage, label, place = _passage(hit), (Span(answer.lead.text),), (hit.title, *trail(hit))
+    passage, label, place = _passage(hit), (Span(answer.lead.text),), trail(hit)
     return replace(passage, kind="answer", label=label, trail=place, excerpt=()) if passage.url else None
 
 
@@ -150,14 +150,16 @@ def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
         first, *others = page
         yield _passage(first)
         for hit in others:
-            *above, heading = trail(hit) or (hit.title,)
-            label, place = (hit.title, trail(hit)) if hit.kind else (heading, tuple(above))
-            yield replace(_passage(hit), label=(Span(label),), trail=place, is_nested=True)
+            label, *headings = trail(hit)
+            if headings and not hit.kind:
+                *headings, label = headings
+            yield replace(_passage(hit), label=(Span(label),), trail=tuple(headings), is_nested=True)
 
 
 def _passage(hit: Hit) -> Option:
-    place = (*(_folders(hit.path) if hit.kind or not trail(hit) else ()), *trail(hit))
-    label, excerpt = (Span(hit.title),), passage_excerpt(hit)
+    title, *headings = trail(hit)
+    place = (*(_folders(hit.path) if hit.kind or not headings else ()), *headings)
+    label, excerpt = (Span(title),), passage_excerpt(hit)
     return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from otterwiki_semantic.core.humanize import count, ordinal
-from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel
+from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
@@ -88,8 +88,8 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
 
 @pages.app_template_global("semantic_trail")
 def trail(hit: Hit) -> tuple[str, ...]:
-    """Return the page of a file, and the headings above a passage, without the title of its page."""
-    return (*([f"page {hit.page_number}"] if hit.page_number else []), *hit.section_path[1:])
+    """Return the title of a passage's page, or the name of its file with the page in it, and the headings above the passage."""
+    return (cited_title(hit.title, hit.kind, hit.page_number), *hit.section_path[1:])
 
 
 @pages.app_template_global("semantic_reasons")
