@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path, PurePath
@@ -47,7 +48,8 @@ class Folder(Repository):
     def __init__(self, folder: Path, data_dir: Path | None = None, attachments: AttachmentRule = NO_ATTACHMENTS) -> None:
         self.folder = folder.resolve()
         self.data_dir = (data_dir or _default_data_dir(self.folder)).resolve()
-        super().__init__(self.data_dir / _GIT_DIRECTORY, attachments=attachments)
+        tracked = replace(attachments, kinds=attachments.kinds | attachments.lacking)  # the status counts the latter
+        super().__init__(self.data_dir / _GIT_DIRECTORY, attachments=tracked)
         tree = ("git", "-C", str(self.folder), f"--git-dir={self.directory}", "--work-tree=.")
         settings = (part for setting in _SETTINGS for part in ("-c", setting))
         self._command = (*tree, *self._command[3:], *settings)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.content import Folder, Repository
-from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, attachment_rule
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, attachment_rule, kinds
 from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
 from tests.support.live_wiki import eventually, git, make_repository
 
@@ -145,7 +146,8 @@ def test_ignored_hidden_and_other_files_are_left_out(folder: Folder, notes: Path
     assert texts(folder).keys() == {"a", "sub/b"}
 
 
-def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path) -> None:
+def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
     files = ("Lease.PDF", "sub/offer.eml", "sub/run.py", "sub/.hidden.pdf", "private/x.pdf")
     write(notes, {".gitignore": "/private/\n", "a.md": None, **dict.fromkeys(files, "x")})
     with (notes / "huge.pdf").open("wb") as huge:
@@ -158,6 +160,8 @@ def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path) 
         return folder.file_names(folder.head() or "")
 
     assert tracked() == ["Lease.PDF", "sub/b.md", "sub/offer.eml"]
+    settings = Settings(tmp_path / "index" / "folder.git", tmp_path / "index")
+    assert Repository.of(settings).unread_attachments("HEAD") == {"pdf": 1}
     assert tracked("sub/**", "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
     with (notes / "Lease.PDF").open("wb") as grown:
         grown.truncate(MAX_FILE_BYTES + 1)
