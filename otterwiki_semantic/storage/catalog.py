@@ -157,8 +157,6 @@ class Catalog(SqliteFile):
                 self._delete(connection, path)
             values = ((name, json.dumps(rule)), ("changing", f"another rule: {name}"))
             connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
-            if name == "attachments":  # the same file may have another text
-                connection.execute("UPDATE pages SET blob = '' WHERE path IN (SELECT path FROM files)")
             connection.execute(schema.NEXT_REVISION)
 
     def begin_change(self, commit: str | None) -> None:

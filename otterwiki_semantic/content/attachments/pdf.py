@@ -28,7 +28,7 @@ _HEADING_SIZE, _MAX_HEADINGS, _LONGEST_HEADING = 1.12, 4, 200
 """Minimum size of a heading relative to most of the text, the number of heading sizes, and the most characters of a heading."""
 _PITCH, _HEADING_PITCH, _COLUMN_GAP = 1.65, 1.3, 0.8
 """In font sizes: the largest line distance in a paragraph and in a heading, and the gap between the cells of a row."""
-_SCAN_SECONDS, _SCAN_SCALE, _SCAN_PIXELS = 240, 200 / 72, 3_000
+_SCAN_SECONDS, _SCAN_SCALE, _SCAN_PIXELS = 120, 200 / 72, 3_000
 """Of scanned pages: the time for all of a file, pixels per point (200 dpi), and the longest side in pixels."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from otterwiki_semantic.content.attachments import kinds
+from otterwiki_semantic.content.attachments import file_to_markdown, kinds
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
@@ -110,6 +110,23 @@ def test_a_file_that_changes_or_goes_is_followed(start: Start, settings: Setting
     follow(index, settings, {"people/notes.txt": "The plumber keeps a wrench.\n", "house/Contract.pdf": None})
     assert found(index, "spare key") == set() == found(index, "notice period")
     assert found(index, "plumber keeps") == {"people/notes.txt"}
+
+
+def test_an_edit_is_found_before_the_remaining_files_are_read(
+    start: Start, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, edits_found = start(), list[bool]()
+
+    def read(*arguments: Any) -> tuple[str, str | None]:
+        edits_found.append(found(index, "an urgent edit") == {"home"})
+        if len(edits_found) == 1:
+            commit(settings.repository, {"home.md": "# Home\n\nThis is an urgent edit.\n"})
+        return file_to_markdown(*arguments)
+
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.file_to_markdown", read)
+    follow(index, settings, {f"house/{number}.txt": f"Note number {number}.\n" for number in range(4)})
+    assert edits_found == [False, True, True, True]
+    assert found(index, "note number 3") == {"house/3.txt"}
 
 
 def test_files_come_and_go_with_their_page(start: Start, settings: Settings) -> None:
