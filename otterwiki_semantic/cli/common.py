@@ -28,7 +28,7 @@ from otterwiki_semantic.daemon import IndexClient, IndexService
 NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
-FOLDER_HELP = "Folder of Markdown files, with or without git, instead of a repository."
+FOLDER_HELP = "Folder of Markdown files and documents, with or without git, instead of a repository."
 DATA_DIR_HELP = "Directory of the index. [default: next to the repository; for a folder, in ~/.local/share/otterwiki-semantic]"
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -169,7 +169,7 @@ class Folder(Repository):
         changes = [(entry[1], entry[3], path) for entry, path in entries]
         if changes or head is None:
             if not self._run("ls-files", "-z", "--cached").stdout:
-                raise RepositoryError(f"the folder {self.folder} has no Markdown files (*.md); is its drive mounted?")
+                raise RepositoryError(f"{self.folder} has no Markdown files (*.md) and no documents; is its drive mounted?")
             self._git("fast-import", "--quiet", "--done", stdin=self._commits(head, changes), timeout=None)
             self._run("gc", "--auto", "--quiet", timeout=None)
 
