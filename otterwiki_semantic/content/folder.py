@@ -12,7 +12,8 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path, PurePath
 
-from otterwiki_semantic.content.attachments import KIND_OF_EXTENSION, MAX_FILE_BYTES, NO_ATTACHMENTS, AttachmentRule
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES
+from otterwiki_semantic.content.attachments.kinds import KIND_OF_EXTENSION, NO_ATTACHMENTS, AttachmentRule
 from otterwiki_semantic.content.git import NOTATION, Repository
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import locked, make_private

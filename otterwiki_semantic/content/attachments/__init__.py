@@ -2,9 +2,6 @@
 
 from otterwiki_semantic.content.attachments.convert import MAX_FILE_BYTES as MAX_FILE_BYTES
 from otterwiki_semantic.content.attachments.convert import file_to_markdown as file_to_markdown
-from otterwiki_semantic.content.attachments.kinds import KIND_OF_EXTENSION as KIND_OF_EXTENSION
-from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS as NO_ATTACHMENTS
-from otterwiki_semantic.content.attachments.kinds import AttachmentRule as AttachmentRule
 from otterwiki_semantic.content.attachments.kinds import attachment_rule as attachment_rule
 from otterwiki_semantic.content.attachments.kinds import file_kind as file_kind
 from otterwiki_semantic.content.attachments.kinds import missing_kinds as missing_kinds

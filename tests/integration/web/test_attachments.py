@@ -49,7 +49,7 @@ def test_passages_of_a_file_stand_under_its_page(wiki: LiveWiki) -> None:
     assert re.search(r'fa-paperclip" title="pdf"></i> Contract.pdf, page 2 › Termination', page)
     assert 'href="/house/Contract.pdf#page=2"' in page
     only_file = wiki.get("/-/semantic-search", q="how long is the notice period", type="pdf").text
-    assert re.search(r'<h2><a\s+href="/house"><bdi>house</bdi>', only_file)
+    assert re.search(r'<h2><a\s+href="/house"><bdi>House</bdi>', only_file)
 
 
 def test_the_palette_has_the_passages_of_a_file_with_its_page(wiki: LiveWiki) -> None:
