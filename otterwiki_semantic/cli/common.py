@@ -17,6 +17,7 @@ import click
 from flask import Config
 
 from otterwiki_semantic.content import Folder, Repository
+from otterwiki_semantic.content.attachments import attachment_rule
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
 from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
@@ -27,7 +28,7 @@ from otterwiki_semantic.daemon import IndexClient, IndexService
 NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
-FOLDER_HELP = "Folder of Markdown files, with or without git, instead of a repository."
+FOLDER_HELP = "Folder of Markdown files and documents, with or without git, instead of a repository."
 DATA_DIR_HELP = "Directory of the index. [default: next to the repository; for a folder, in ~/.local/share/otterwiki-semantic]"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,13 +49,14 @@ class IndexPlace:
     def of(cls, repository: Path | None, folder: Path | None, data_dir: Path | None) -> IndexPlace:
         """Return the index of a repository, or of a folder, whose changes are committed first.
 
-        Raises `RepositoryError` if the folder cannot be read, `click.UsageError` if both are given.
+        Raises `RepositoryError` if the folder cannot be read, `ConfigError`, `click.UsageError` if both are given.
         """
         if folder is None:
             return cls(repository, data_dir)
         if repository is not None:
             raise click.UsageError("--repository and --folder cannot be combined")
-        followed = Folder(folder, data_dir)
+        settings = read_settings(wiki_config(), repository=folder, data_dir=data_dir or folder)
+        followed = Folder(folder, data_dir, attachment_rule(settings, is_folder=True))
         followed.commit()
         return cls(followed.directory, followed.data_dir, followed)
 
@@ -69,8 +71,8 @@ class IndexPlace:
         return settings if model is None else settings_with_model(settings, model, config)
 
     def git(self) -> Repository:
-        """Return the repository."""
-        return Repository.of(read_settings(wiki_config(), repository=self.repository))
+        """Return the repository. Raises the errors of `settings`."""
+        return Repository.of(self.settings())
 
     @contextmanager
     def open(self, *, waits: bool = True) -> Iterator[IndexClient]:

@@ -52,7 +52,8 @@ def print_answer(answer: Answer) -> None:
 
 def _print_hit(hit: Hit) -> None:
     click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
-    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {' > '.join(hit.section_path[1:])}")
+    section = hit.breadcrumb if hit.kind else " > ".join(hit.section_path[1:])
+    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {section}")
     if hit.url:
         click.secho(f"{_INDENT}{hit.url}", fg="cyan")
     excerpt = hit.excerpt or hit.snippet[hit.prefix_length :]

@@ -1,4 +1,4 @@
-"""Track a folder of Markdown files in a private git repository. Nothing is written to the folder."""
+"""Track a folder of Markdown files and documents in a private git repository. Nothing is written to the folder."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path, PurePath
 
-from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES
+from otterwiki_semantic.content.attachments.kinds import KIND_OF_EXTENSION, NO_ATTACHMENTS, AttachmentRule
+from otterwiki_semantic.content.git import NOTATION, Repository
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import Notation
 
 _GIT_DIRECTORY = "folder.git"
-_EXCLUDE = "*\n!*/\n!*.md\n.*\n/logseq/bak/\n"
-"""Added to the folder's own .gitignore: only Markdown, no hidden files, no Logseq backups."""
+_EXCLUDE = "*\n!*/\n!*.md\n{files}.*\n/logseq/bak/\n"
+"""Added to the folder's own .gitignore: only Markdown and documents, no hidden files, no Logseq backups."""
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding\n"
 """Store files byte for byte, overriding the folder's own .gitattributes."""
-_SETTINGS = ("core.fileMode=false", "core.untrackedCache=true", "gc.autoDetach=false")
+_SETTINGS = ("core.fileMode=false", "core.untrackedCache=true", "gc.autoDetach=false", "core.bigFileThreshold=1m")
 _LOCKS = ("*.lock", "refs/heads/*.lock")
 _LOCK_SECONDS = 600.0
 _EXACT_FILES = 500
@@ -38,14 +41,16 @@ log = logging.getLogger(__name__)
 class Folder(Repository):
     """A folder of Markdown files, and the repository in the data directory whose commits track it.
 
-    Symbolic links are not followed; hidden and ignored files are excluded. The files of nested git repositories are included.
+    `attachments` selects other files to track, in any directory. Symbolic links are not followed; hidden and ignored files are
+    excluded. The files of nested git repositories are included.
     Errors: `RepositoryError` if the data directory is inside the folder, or holds another index.
     """
 
-    def __init__(self, folder: Path, data_dir: Path | None = None) -> None:
+    def __init__(self, folder: Path, data_dir: Path | None = None, attachments: AttachmentRule = NO_ATTACHMENTS) -> None:
         self.folder = folder.resolve()
         self.data_dir = (data_dir or _default_data_dir(self.folder)).resolve()
-        super().__init__(self.data_dir / _GIT_DIRECTORY)
+        tracked = replace(attachments, kinds=attachments.kinds | attachments.lacking)  # the status counts the latter
+        super().__init__(self.data_dir / _GIT_DIRECTORY, attachments=tracked)
         tree = ("git", "-C", str(self.folder), f"--git-dir={self.directory}", "--work-tree=.")
         settings = (part for setting in _SETTINGS for part in ("-c", setting))
         self._command = (*tree, *self._command[3:], *settings)
@@ -72,7 +77,7 @@ class Folder(Repository):
             raise RepositoryError(f"the folder {self.folder} cannot be followed in {self.data_dir}: {error}") from error
 
     def directories(self) -> list[str]:
-        """Return the paths of the folder and of the directories below it that contain Markdown files."""
+        """Return the paths of the folder and of the directories below it that contain tracked files."""
         tops = {parent for path in self._listed("-c") for parent in PurePath(os.fsdecode(path)).parents}
         return sorted(str(self.folder / top) for top in {PurePath(), *tops})
 
@@ -89,6 +94,9 @@ class Folder(Repository):
             raise RepositoryError(f"{self.data_dir} holds the index of the folder {known}; choose another --data-dir")
         if known != self.folder:
             owner.write_bytes(os.fsencode(self.folder))
+        exclude, text = self.directory / "info" / "exclude", _EXCLUDE.format(files=_patterns(self.attachments))
+        if not exclude.exists() or exclude.read_text(encoding="utf-8") != text:
+            exclude.write_text(text, encoding="utf-8")
 
     def _create(self) -> None:
         if (self.data_dir / "repository.json").exists():
@@ -96,7 +104,7 @@ class Folder(Repository):
         Repository(self.data_dir)._git("init", "-q", "--bare", "--template=", "--initial-branch=main", _GIT_DIRECTORY)
         (self.directory / "info").mkdir(exist_ok=True)
         notation = Notation.DENDRON if (self.folder / "dendron.yml").exists() else Notation.NOTES
-        for path, text in (("info/exclude", _EXCLUDE), ("info/attributes", _ATTRIBUTES), ("notation", notation)):
+        for path, text in (("info/attributes", _ATTRIBUTES), (NOTATION, notation)):
             (self.directory / path).write_text(text, encoding="ascii")
 
     def _update_index(self) -> None:
@@ -105,7 +113,7 @@ class Folder(Repository):
         unreadable: list[bytes] = []
         gone = self._listed("-c", "-i")
         for path in self._changed():
-            if not path.endswith(b".md") or any(part.startswith(b".") for part in path.split(b"/")):
+            if not self._is_wanted(path) or any(part.startswith(b".") for part in path.split(b"/")):
                 continue
             if not self._is_file(path):
                 gone.append(path)
@@ -135,9 +143,14 @@ class Folder(Repository):
     def _full(self, path: bytes) -> bytes:
         return os.fsencode(self.folder) + b"/" + path
 
+    def _is_wanted(self, path: bytes) -> bool:
+        return path.endswith(b".md") or self.attachments.kind_of(os.fsdecode(path)) is not None
+
     def _is_file(self, path: bytes) -> bool:
+        """Whether there is a regular file, small enough to be read."""
         try:
-            return stat.S_ISREG(os.lstat(self._full(path)).st_mode)
+            found = os.lstat(self._full(path))
+            return stat.S_ISREG(found.st_mode) and (path.endswith(b".md") or found.st_size <= MAX_FILE_BYTES)
         except PermissionError:
             return True  # in a directory that is not accessible for now
         except OSError:
@@ -157,7 +170,7 @@ class Folder(Repository):
         changes = [(entry[1], entry[3], path) for entry, path in entries]
         if changes or head is None:
             if not self._run("ls-files", "-z", "--cached").stdout:
-                raise RepositoryError(f"the folder {self.folder} has no Markdown files (*.md); is its drive mounted?")
+                raise RepositoryError(f"{self.folder} has no Markdown files (*.md) and no documents; is its drive mounted?")
             self._git("fast-import", "--quiet", "--done", stdin=self._commits(head, changes), timeout=None)
             self._run("gc", "--auto", "--quiet", timeout=None)
 
@@ -183,6 +196,13 @@ class Folder(Repository):
             return min(max(int(os.lstat(self._full(path)).st_mtime), 0), now)
         except OSError:
             return now
+
+
+def _patterns(rule: AttachmentRule) -> str:
+    """Return the lines of a .gitignore that include the files of a rule."""
+    extensions = (extension for extension, kind in KIND_OF_EXTENSION.items() if kind in rule.kinds)
+    any_case = ("".join(f"[{letter}{letter.upper()}]" for letter in extension) for extension in extensions)
+    return "".join(f"!/{each}\n" for each in rule.globs or (f"**/*.{extension}" for extension in any_case))
 
 
 def _terminated(paths: Iterable[bytes]) -> bytes:

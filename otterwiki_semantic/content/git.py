@@ -18,6 +18,8 @@ from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import Commit, FileKind, LastChange, Notation
 from otterwiki_semantic.core.settings import Settings
 
+NOTATION = "notation"
+"""A file in the private repository of a folder."""
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
@@ -98,7 +100,7 @@ class Repository:
     @classmethod
     def of(cls, settings: Settings) -> Repository:
         """Return the repository for these settings."""
-        rule = attachment_rule(settings)
+        rule = attachment_rule(settings, is_folder=(settings.repository / NOTATION).exists())
         return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
 
     @cached_property
@@ -111,7 +113,7 @@ class Repository:
     def notation(self) -> Notation:
         """The syntax of links in pages: notes if the repository tracks a folder."""
         try:
-            return Notation((self._directories[0] / "notation").read_text(encoding="ascii"))
+            return Notation((self._directories[0] / NOTATION).read_text(encoding="ascii"))
         except (OSError, ValueError):
             return Notation.WIKI
 
@@ -173,11 +175,9 @@ class Repository:
         excluded = set(map(_decoded, self._matching_names(commit, self.exclude)))
         globs = self.attachments.globs
         wanted = set(map(_decoded, self._matching_names(commit, globs))) if globs else entries.keys()
-        return {
-            path: blob
-            for path, blob in entries.items()
-            if path.rpartition("/")[0] in pages and path not in pages and path in wanted and path not in excluded
-        }
+        attached = {path for path in entries if self.attachments.is_folder or path.rpartition("/")[0] in pages}
+        attached &= wanted - excluded
+        return {path: blob for path, blob in entries.items() if path in attached and path not in pages}
 
     def unread_attachments(self, commit: str) -> dict[str, int]:
         """Return how many attached files in a commit would be indexed with their library installed, by extension."""

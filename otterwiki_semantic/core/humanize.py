@@ -1,4 +1,4 @@
-"""Counts and durations, formatted for people."""
+"""Numbers and durations, formatted for people."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ _FEW_SECONDS = 9.95
 def count(number: int, thing: str) -> str:
     """Format a number with a noun, in the plural unless the number is 1."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def ordinal(number: int) -> str:
+    """Format an ordinal number: ``1st``, ``22nd``, ``13th``."""
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def duration(seconds: float) -> str:

@@ -301,7 +301,7 @@ class Settings:
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
     attachments: bool | tuple[str, ...] = setting(_ATTACHMENTS, True, "Which attached files are indexed.")
-    ocr: str | None = setting(_OCR, None, "Languages in which Tesseract reads attached images; by default they are not read.")
+    ocr: str | None = setting(_OCR, None, "Languages in which Tesseract reads attached images and scans; none by default.")
     allow_write: bool = setting(_FLAG, False, "Let programs write pages.")
     write_as: str | None = setting(_TEXT, None, "Address of the account in whose name the API key writes; none by default.")
     pages: tuple[str, ...] = setting(_PAGES, PAGES, "What is added to the wiki, apart from searching.")

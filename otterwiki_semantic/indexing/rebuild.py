@@ -296,7 +296,7 @@ class RebuildJob:
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
         while plan is not None:
             result = self.indexer.sync(new, plan, self.tracker.progress, should_yield=lambda: may_serve_early)
-            if may_serve_early and not result.is_whole:
+            if may_serve_early and not result.is_whole and new.catalog.stored_commit:
                 return False
             plan = self.indexer.plan(new.catalog, previous=previous)
         return True

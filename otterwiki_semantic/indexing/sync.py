@@ -124,6 +124,7 @@ class Indexer:
             catalog.set_rule("exclude", patterns, sorted(excluded & catalog.pages.blobs().keys()))
         rule = self._repository.attachments.key
         if catalog.is_current and catalog.rule("attachments") != rule:
+            catalog.invalidate_pages(sorted(catalog.pages.file_states()))  # the same file may have another text
             catalog.set_rule("attachments", rule)
 
     def plan(
@@ -150,15 +151,16 @@ class Indexer:
     ) -> SyncResult:
         """Carry out a plan. Each page appears or disappears as a whole; ChromaDB is filled later.
 
-        `on_stored` is called once keyword search finds all pages. If HEAD changes during embedding, or `should_yield` returns
-        true, the sync ends early and another one must follow. Raises errors of git and the catalog; `Stopped` between steps.
+        `on_stored` is called once keyword search finds all pages. If HEAD changes while attached files are read or chunks are
+        embedded, or `should_yield` returns true, the sync ends early and another one must follow. Raises errors of git and the
+        catalog; `Stopped` between steps.
         """
         catalog = generation.catalog
         pages, seconds = self.changed_pages, self.embedding.seconds
-        self._store_pages(generation, plan, tracker)
-        if on_stored is not None:
+        is_whole = self._store_pages(generation, plan, tracker)
+        if is_whole and on_stored is not None:
             on_stored()
-        is_whole = not plan.embed or self._embed_pending(generation, plan, tracker, should_yield)
+        is_whole = is_whole and (not plan.embed or self._embed_pending(generation, plan, tracker, should_yield))
         catalog.vectors.collect_garbage()
         if is_whole:
             if plan.embed:
@@ -167,7 +169,8 @@ class Indexer:
         chunks = tracker.snapshot().chunks_done
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
-    def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
+    def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> bool:
+        """Read and store pages, then attached files; return False if another sync must follow."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -181,8 +184,12 @@ class Indexer:
             at_once = sys.maxsize if are_few else _TIMED_TEXTS if number == 0 else 0
             self._store(batch, generation, plan, tracker, at_once if plan.embed else 0)
         files = self._files_to_read(catalog, plan)
-        for batch in _batched(self._read(files, catalog, plan, tracker)):
+        read = 0
+        for batch in _batched(self._until_head_changes(self._read(files, catalog, plan, tracker), plan)):
             self._store(batch, generation, plan, tracker, sys.maxsize if are_few and plan.embed else 0)
+            read += len(batch)
+        if read < len(files):
+            return False
         if files and self._repository.texts is not None:
             self._repository.texts.prune({*catalog.pages.blobs().values(), *catalog.pages.excluded_blobs().values()})
         if self._repository.notation is not Notation.WIKI:
@@ -190,6 +197,13 @@ class Indexer:
                 resolve_wiki_links(connection)
         catalog.set_last_changes(plan.last_changes)
         catalog.set_meta("stored", plan.head)
+        return True
+
+    def _until_head_changes(self, pages: Iterator[Page], plan: SyncPlan) -> Iterator[Page]:
+        for page in pages:
+            yield page
+            if self._repository.head() != plan.head:
+                return
 
     def _done_before(self, catalog: Catalog) -> tuple[int, int]:
         lacking = len(catalog.vectors.pending_pages()) if catalog.is_changing else 0

@@ -165,6 +165,7 @@ class ResultBuilder:
         section = ChunkSection(chunk.section_path, chunk.anchor) if best is None else chunk.sections[best.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         number = page_number(chunk.kind, section.anchor)
+        page, page_title = self._page_of(chunk)
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
             **{name: getattr(chunk, name) for name in _OF_CHUNK},
@@ -190,9 +191,16 @@ class ResultBuilder:
             explain=self._explanation(candidate, rank) if self.options.explain else None,
             url=self.urls.of(chunk.path, section.anchor, chunk.kind),
             not_shown=not self.urls.shows(chunk.path, chunk.kind),
-            attached_to=parent_path(chunk.path) if chunk.kind else None,
+            attached_to=page,
+            attached_to_title=page_title,
             page_number=number,
         )
+
+    def _page_of(self, chunk: StoredChunk) -> tuple[str, str] | tuple[None, None]:
+        """Return path and title of the page that a file is attached to; None for a page, or without one in a folder."""
+        path = parent_path(chunk.path) if chunk.kind else ""
+        titles = self.catalog.pages.titles([path]) if path else {}
+        return (path, titles[path][0]) if path in titles else (None, None)
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:
         rule = candidate.tier.name.lower().replace("_", " ")

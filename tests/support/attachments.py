@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from shutil import which
 
 import docx
+import pytest
+from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate, Table
 
 STYLES = getSampleStyleSheet()
+needs_tesseract = pytest.mark.skipif(which("tesseract") is None, reason="needs Tesseract: apt-get install tesseract-ocr")
 
 
 def pdf(*pages: Sequence[object]) -> bytes:
@@ -37,4 +41,12 @@ def word(*parts: str) -> bytes:
         else:
             document.add_paragraph(part)
     document.save(file)
+    return file.getvalue()
+
+
+def image(*lines: str, file_format: str = "PNG") -> bytes:
+    """Return an image of lines of text, as from a scanner at 150 dpi."""
+    file, page = io.BytesIO(), Image.new("L", (1240, 80 * len(lines) + 80), "white")
+    ImageDraw.Draw(page).text((60, 40), "\n".join(lines), fill="black", font=ImageFont.load_default(40))
+    page.save(file, file_format, resolution=150)
     return file.getvalue()

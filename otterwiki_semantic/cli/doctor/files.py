@@ -23,7 +23,7 @@ from otterwiki_semantic.core.records import Notation, PageUrls
 from otterwiki_semantic.core.settings import BUNDLED, EXCLUDE, Settings, read_flag
 from otterwiki_semantic.daemon import socket_location
 
-_GIT_SECONDS = 10
+_TOOL_SECONDS = 10
 _SAMPLED_PAGES, _SAMPLED_BYTES = 60, 20_000
 _MIN_SHARE = 0.1
 """The least share of pages in a language for it to be reported."""
@@ -51,7 +51,7 @@ def check_repository(context: DoctorContext) -> Iterator[Finding]:
     if git is None:
         yield problem("git", "not found on the PATH of this process", "install it: apt-get install git")
         return
-    version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
+    version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False).stdout
     yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
     if context.settings is not None:
         yield from _repository(context, context.settings)
@@ -89,8 +89,23 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
     if settings.synonyms is not None and settings.synonyms not in {*pages, *excluded}:
         hint = "create it, or correct SEMANTIC_SYNONYMS; upper and lower case are those of its file"
         yield problem("synonyms", f"the repository has no page {settings.synonyms!r}", hint)
+    if settings.ocr is not None:
+        yield _ocr(settings.ocr)
     if settings.model == BUNDLED and pages:
         yield from _languages(repository, sorted(pages.values()))
+
+
+def _ocr(languages: str) -> Finding:
+    """Check Tesseract and its languages, without which it reads less, or nothing, and reports no error."""
+    command, installed = ("tesseract", "--list-langs"), list[str]()
+    with suppress(OSError, subprocess.TimeoutExpired):
+        installed = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False).stdout.split()
+    missing = [language for language in languages.split("+") if language not in installed]
+    if not missing:
+        return ok("OCR", f"Tesseract reads {languages}")
+    packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in missing)
+    hint = f"install them, on Debian: apt-get install tesseract-ocr {packages}; then restart the wiki"
+    return problem("OCR", f"Tesseract, or its data for {', '.join(missing)} of SEMANTIC_OCR, is missing", hint)
 
 
 def _languages(repository: Repository, blobs: Sequence[str]) -> Iterator[Finding]:

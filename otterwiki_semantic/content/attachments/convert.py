@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import posixpath
 import re
-import subprocess
 import zipfile
 
 from otterwiki_semantic.content.attachments import markup
+from otterwiki_semantic.content.attachments.ocr import image_to_markdown
 from otterwiki_semantic.content.attachments.pdf import pdf_to_markdown
 from otterwiki_semantic.core.errors import AttachmentError
 from otterwiki_semantic.core.records import FileKind
@@ -17,7 +17,6 @@ from otterwiki_semantic.core.worker_process import forbid_network
 
 MAX_FILE_BYTES = 50 << 20
 _MAX_UNPACKED_BYTES, _MAX_MEMBERS = 200 << 20, 20_000
-_OCR_SECONDS = 60
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _MICROSOFT = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
@@ -53,7 +52,7 @@ def file_to_markdown(path: str, kind: FileKind, content: bytes, ocr: str | None)
 def _converted(extension: str, kind: FileKind, content: bytes, ocr: str | None) -> tuple[str, str | None]:
     match kind:
         case FileKind.PDF:
-            return pdf_to_markdown(content)
+            return pdf_to_markdown(content, ocr)
         case FileKind.WORD | FileKind.SLIDES | FileKind.SHEET | FileKind.BOOK:
             return _office_to_markdown(extension, content), None
         case FileKind.HTML:
@@ -63,7 +62,7 @@ def _converted(extension: str, kind: FileKind, content: bytes, ocr: str | None) 
         case FileKind.NOTEBOOK:
             return markup.notebook_to_markdown(content), None
         case FileKind.IMAGE:
-            return _image_to_markdown(content, ocr or "eng"), None
+            return image_to_markdown(content, ocr or "eng"), None
         case FileKind.CODE:
             return markup.fenced(markup.decode_text(content), extension), None
     delimiter = _DELIMITERS.get(extension)
@@ -99,15 +98,3 @@ def _check_archive(content: bytes) -> None:
     size = sum(member.file_size for member in members)
     if size > _MAX_UNPACKED_BYTES or len(members) > _MAX_MEMBERS:
         raise AttachmentError(f"unpacks to {size >> 20:,} MB in {len(members):,} parts; allowed are 200 MB in 20,000")
-
-
-def _image_to_markdown(content: bytes, languages: str) -> str:
-    command = ("tesseract", "stdin", "stdout", "-l", languages)
-    try:
-        done = subprocess.run(command, input=content, capture_output=True, timeout=_OCR_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AttachmentError(f"cannot be read by Tesseract: {error}") from None
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
-        raise AttachmentError(f"cannot be read by Tesseract: {reason[0]:.200}")
-    return done.stdout.decode("utf-8", errors="replace")

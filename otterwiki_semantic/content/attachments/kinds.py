@@ -35,6 +35,8 @@ KIND_OF_EXTENSION: Mapping[str, FileKind] = {
     extension: kind for kind, extensions in _EXTENSIONS.items() for extension in extensions.split()
 }
 _OFFICE = (FileKind.WORD, FileKind.SLIDES, FileKind.SHEET, FileKind.BOOK)
+_DOCUMENTS = frozenset((FileKind.PDF, *_OFFICE, FileKind.MAIL, FileKind.IMAGE))
+"""The kinds that are indexed in a folder unless the setting has globs: not the source code of a project."""
 _MODULES = {FileKind.PDF: "pypdfium2", **dict.fromkeys(_OFFICE, "kreuzberg")}
 
 
@@ -51,7 +53,7 @@ def missing_kinds() -> frozenset[FileKind]:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRule:
-    """Selects the attached files to index. A file is attached to the page whose path is the file's folder."""
+    """Selects the attached files to index. In a wiki, a file is attached to the page whose path is the file's folder."""
 
     kinds: frozenset[FileKind] = frozenset()
     globs: tuple[str, ...] = ()
@@ -60,10 +62,12 @@ class AttachmentRule:
     """Kinds that would be indexed if their library were installed."""
     ocr: str | None = None
     """Tesseract's languages for reading images."""
+    is_folder: bool = False
+    """Whether files need no page that they are attached to."""
 
     def kind_of(self, path: str) -> FileKind | None:
         """Return the kind of a file that may be indexed, or None, whether or not the globs match."""
-        kind = file_kind(path) if "/" in path else None
+        kind = file_kind(path) if self.is_folder or "/" in path else None
         return kind if kind in self.kinds else None
 
     @property
@@ -75,11 +79,12 @@ class AttachmentRule:
 NO_ATTACHMENTS = AttachmentRule()
 
 
-def attachment_rule(settings: Settings) -> AttachmentRule:
-    """Return the rule for the settings and the installed libraries."""
+def attachment_rule(settings: Settings, *, is_folder: bool = False) -> AttachmentRule:
+    """Return the rule for the settings and the installed libraries, in a wiki or in a folder of notes."""
     wanted = settings.attachments
     if wanted is False:
         return NO_ATTACHMENTS
     ocr = settings.ocr if which("tesseract") else None
-    kinds = frozenset(FileKind) - missing_kinds() - (frozenset() if ocr else {FileKind.IMAGE})
-    return AttachmentRule(kinds, () if wanted is True else wanted, missing_kinds(), ocr)
+    kinds = _DOCUMENTS if is_folder and wanted is True else frozenset(FileKind)
+    kinds -= missing_kinds() | (set() if ocr else {FileKind.IMAGE})
+    return AttachmentRule(kinds, () if wanted is True else wanted, missing_kinds(), ocr, is_folder)

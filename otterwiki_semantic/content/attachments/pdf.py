@@ -1,8 +1,12 @@
-"""Read PDF files: PDFium finds lines with size and position, from which headings, lists and tables are derived."""
+"""Read PDF files: PDFium finds lines with size and position, from which headings, lists and tables are derived.
+
+Scanned pages are read by OCR.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.content.attachments.markup import escape, page_marker, table
+from otterwiki_semantic.content.attachments.ocr import image_to_markdown
 from otterwiki_semantic.core.errors import AttachmentError
 
 if TYPE_CHECKING:
@@ -23,6 +28,8 @@ _HEADING_SIZE, _MAX_HEADINGS, _LONGEST_HEADING = 1.12, 4, 200
 """Minimum size of a heading relative to most of the text, the number of heading sizes, and the most characters of a heading."""
 _PITCH, _HEADING_PITCH, _COLUMN_GAP = 1.65, 1.3, 0.8
 """In font sizes: the largest line distance in a paragraph and in a heading, and the gap between the cells of a row."""
+_SCAN_SECONDS, _SCAN_SCALE, _SCAN_PIXELS = 120, 200 / 72, 3_000
+"""Of scanned pages: the time for all of a file, pixels per point (200 dpi), and the longest side in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +42,11 @@ class _PdfLine:
     is_divided: bool
 
 
-def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
-    """Convert a PDF, with a marker before each page, and a note on what is missing. Errors: `AttachmentError`."""
+def pdf_to_markdown(content: bytes, ocr: str | None) -> tuple[str, str | None]:
+    """Convert a PDF, with a marker before each page, and a note on what is missing. Errors: `AttachmentError`.
+
+    With `ocr`, Tesseract's languages, pages without text are read as images.
+    """
     import pypdfium2
 
     try:
@@ -46,12 +56,40 @@ def pdf_to_markdown(content: bytes) -> tuple[str, str | None]:
         raise AttachmentError("is protected by a password" if needs_password else "is damaged, or no PDF") from None
     count = len(document)
     pages = [_lines(document, number) for number in range(min(count, MAX_PAGES))]
-    if not any(pages):
-        raise AttachmentError("has no text; it may be scanned")
     levels = _heading_levels([line for page in pages for line in page])
-    texts = ("\n\n".join(_blocks(lines, levels)) for lines in pages)
-    parts = [f"{page_marker(number)}\n\n{text}" for number, text in enumerate(texts, 1)]
-    return "\n\n".join(parts), f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
+    texts = ["\n\n".join(_blocks(lines, levels)) for lines in pages]
+    problem = f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
+    problem = (_read_scans(document, texts, ocr) if ocr else None) or problem
+    if not any(texts):
+        hint = "" if ocr else "; if it is scanned, it can be read with SEMANTIC_OCR"
+        raise AttachmentError(f"has no text{hint}")
+    return "\n\n".join(f"{page_marker(number)}\n\n{text}" for number, text in enumerate(texts, 1)), problem
+
+
+def _read_scans(document: pypdfium2.PdfDocument, texts: list[str], languages: str) -> str | None:
+    """Set the texts of pages without text, and return a note on the first page that cannot be read."""
+    problem, end = None, time.monotonic() + _SCAN_SECONDS
+    for number in [number for number, text in enumerate(texts) if not text]:
+        if time.monotonic() > end:
+            return problem or f"its scanned pages from page {number + 1} on take too long to read"
+        try:
+            texts[number] = image_to_markdown(_image(document, number), languages)
+        except (AttachmentError, RuntimeError) as error:
+            problem = problem or f"its page {number + 1} {error}"
+    return problem
+
+
+def _image(document: pypdfium2.PdfDocument, number: int) -> bytes:
+    """Return a page as a grey image in PGM."""
+    page = document[number]
+    bitmap = page.render(scale=min(_SCAN_SCALE, _SCAN_PIXELS / max(page.get_size())), grayscale=True)
+    try:
+        pixels, stride, width = memoryview(bitmap.buffer), bitmap.stride, bitmap.width
+        rows = (pixels[start : start + width] for start in range(0, stride * bitmap.height, stride))
+        return b"P5\n%d %d\n255\n%s" % (width, bitmap.height, b"".join(rows))
+    finally:
+        bitmap.close()
+        page.close()
 
 
 def _lines(document: pypdfium2.PdfDocument, number: int) -> list[_PdfLine]:
@@ -97,7 +135,7 @@ def _heading_levels(lines: Sequence[_PdfLine]) -> dict[float, int]:
     sizes = Counter[float]()
     for line in lines:
         sizes[line.size] += len(line.text)
-    body = max(sizes, key=sizes.__getitem__)
+    body = max(sizes, key=sizes.__getitem__, default=0.0)
     larger = sorted((size for size in sizes if size >= body * _HEADING_SIZE), reverse=True)
     return {size: min(level, _MAX_HEADINGS) for level, size in enumerate(larger, 1)}
 

@@ -51,5 +51,5 @@ class AttachmentTexts:
                     path.unlink(missing_ok=True)
 
     def _path(self, blob: str, kind: FileKind) -> Path:
-        read_with = f".{self._ocr}" if kind is FileKind.IMAGE and self._ocr else ""
+        read_with = f".{self._ocr}" if kind in {FileKind.IMAGE, FileKind.PDF} and self._ocr else ""
         return self._directory / f"{blob}.{kind}{read_with}.{_VERSION}.json"

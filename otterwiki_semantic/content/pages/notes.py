@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from otterwiki_semantic.content.markdown.front_matter import list_field
 from otterwiki_semantic.content.markdown.parser import parse_within_limits, split_lines
 from otterwiki_semantic.content.pages.page import page_name
 from otterwiki_semantic.content.pages.source import without_code
+from otterwiki_semantic.core.humanize import ordinal
 from otterwiki_semantic.core.records import Document, Notation
 
 _LABELLED = re.compile(r"(!?)\[\[([^\[\]|\\\n]+)(\\?\|)([^\[\]\n]*)\]\]|!(?=\[\[)")
 _TAG = re.compile(r"(?<!\S)#(?:\[\[([^\[\]\n]{1,100}+)\]\]|([\w/-]{1,100}+))")
 _PROPERTY = re.compile(r"\A(?:- )?(tags|alias|aliases|title)::(.+)")
+_JOURNAL = re.compile(r"(?:.*/)?journals/(\d{4})_(\d\d)_(\d\d)")
+_VAULT = re.compile(r"(?<=[\[|])dendron://[^\[\]|/\n]+/")
 _MAX_TAGS = 100
 
 
@@ -33,6 +38,8 @@ def as_wiki_text(text: str, notation: Notation) -> str:
         return text
     parts: list[str] = []
     done = 0
+    if notation is Notation.DENDRON:
+        text = _VAULT.sub("", text)
     for match in _LABELLED.finditer(without_code(text)):
         embeds, page, bar, label = match.groups()
         is_swapped = page and notation is Notation.NOTES
@@ -49,10 +56,20 @@ def _note_fields(path: str, text: str, front_matter: dict[str, Any]) -> dict[str
     tags = (*_values(front_matter, "tags"), *_values(front_matter, "tag"), *in_text)
     aliases = (*_values(front_matter, "aliases"), *_values(front_matter, "alias"))
     aliases += tuple(_split(f"{properties.get('alias', '')},{properties.get('aliases', '')}"))
-    name = page_name(path)
-    title = front_matter.get("title") or properties.get("title") or (None if name == namespaced(name) else namespaced(name))
+    name, day = page_name(path), _journal_day(path)
+    aliases += (day.isoformat(),) if day else ()
+    own_name = f"{day:%b} {ordinal(day.day)}, {day.year}" if day else namespaced(name)
+    title = front_matter.get("title") or properties.get("title") or (None if name == own_name else own_name)
     found = {"tags": _unique(tags), "aliases": _unique(aliases), "title": title}
     return {**front_matter, **{field: value for field, value in found.items() if value}}
+
+
+def _journal_day(path: str) -> date | None:
+    """Return the day of a Logseq journal, which is named after it, such as ``Jan 15th, 2024``."""
+    match = _JOURNAL.fullmatch(path)
+    with suppress(ValueError):
+        return date(*map(int, match.groups())) if match else None
+    return None
 
 
 def namespaced(name: str) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from otterwiki_semantic.core.parameter_parsing import Choice
+from otterwiki_semantic.core.records.document import FileKind
 from otterwiki_semantic.core.records.status import Freshness
 
 
@@ -14,7 +15,7 @@ class FindingKind(Choice):
     """What a finding is about."""
 
     DUPLICATE = "duplicate"
-    """Pages that share nearly equal passages."""
+    """Pages and attached files that share nearly equal passages."""
     ORPHAN = "orphan"
     """A page that no other links to."""
     BROKEN_LINK = "broken_link"
@@ -28,7 +29,7 @@ class FindingKind(Choice):
 
 
 class PlaceInPage(Struct, frozen=True, omit_defaults=True):
-    """A page, or a section of it."""
+    """A page or an attached file, or a section of it."""
 
     path: str
     title: str
@@ -42,6 +43,8 @@ class PlaceInPage(Struct, frozen=True, omit_defaults=True):
     """When a commit last changed the page, ISO 8601 in UTC; only of stale pages and those near to them."""
     url: str | None = None
     """The section in the wiki."""
+    kind: FileKind | None = None
+    """Only of an attached file: what it is."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -162,7 +162,9 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     kind: FileKind | None = None
     """Only of an attached file: what it is. Its `title` is then its name, and its `url` leads to the file."""
     attached_to: str | None = None
-    """Only of an attached file: the path of its page."""
+    """Only of an attached file: the path of its page; in a folder, if there is one."""
+    attached_to_title: str | None = None
+    """Only of an attached file: the title of its page."""
     page_number: int | None = None
     """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 

@@ -1,4 +1,4 @@
-"""Find pages that share nearly equal passages: candidates by MinHash signature, confirmed by their words."""
+"""Find pages and attached files that share nearly equal passages: candidates by MinHash signature, confirmed by their words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_duplicates(survey: Survey) -> Findings:
     for group in groups:
         shared[tuple(sorted({paths[chunk] for chunk in group}))].append(group)
     largest = sorted(shared, key=lambda pages: (-len(shared[pages]), pages))[:MAX_FINDINGS]
-    return [_finding(survey, pages, shared[pages]) for pages in largest if all(page in survey.by_path for page in pages)]
+    return [_finding(survey, pages, shared[pages]) for pages in largest]
 
 
 def _finding(survey: Survey, pages: tuple[str, ...], groups: list[list[int]]) -> Finding:

@@ -201,7 +201,7 @@ def _is_linked(finding: Finding, linked: Iterable[str]) -> bool:
 
 def _addressed(finding: Finding, urls: PageUrls) -> Finding:
     def addressed(place: PlaceInPage) -> PlaceInPage:
-        return structs.replace(place, url=urls.of(place.path, place.anchor))
+        return structs.replace(place, url=urls.of(place.path, place.anchor, place.kind))
 
     return structs.replace(
         finding,

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import as_wiki_text, page_key
+from otterwiki_semantic.content.pages import as_wiki_text, page_key, page_name
 from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, StoredChunk
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
@@ -82,8 +82,8 @@ class Survey:
             self.rest()
 
     def page(self, path: str) -> PlaceInPage:
-        """Return a page as a whole."""
-        return PlaceInPage(path, self.by_path[path].title)
+        """Return a page or an attached file as a whole."""
+        return PlaceInPage(path, self.by_path[path].title if path in self.by_path else page_name(path))
 
     def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
         """Return the section of a page that contains a line."""
@@ -95,7 +95,7 @@ class Survey:
 def place_of(chunk: StoredChunk | Hit, excerpt: str = "") -> PlaceInPage:
     """Return the section of a passage."""
     section = "" if chunk.section == chunk.title else chunk.section
-    return PlaceInPage(chunk.path, chunk.title, section, chunk.anchor, excerpt)
+    return PlaceInPage(chunk.path, chunk.title, section, chunk.anchor, excerpt, kind=chunk.kind)
 
 
 def finding_id(kind: FindingKind, *about: str) -> str:

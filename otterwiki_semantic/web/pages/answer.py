@@ -14,7 +14,7 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
-from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit, cited_title
+from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit
 from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
@@ -122,8 +122,7 @@ def _note(number: int, hit: Hit, sentence: str = "") -> Note:
     """Return the note for a source; its link leads to the sentence if the page has it verbatim, otherwise to the passage."""
     start = hit.snippet.find(sentence) if sentence and hit.best_sentence is None else -1
     linked = hit if start < 0 else structs.replace(hit, best_sentence=(start, start + len(sentence)))
-    title = cited_title(hit.title, hit.kind, hit.page_number)
-    return Note(number, " › ".join((title, *trail(hit))), passage_url(linked))
+    return Note(number, " › ".join(trail(hit)), passage_url(linked))
 
 
 def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], doubts: dict[str, str]) -> Sentence:

@@ -140,23 +140,26 @@ def _lead(answer: Answer) -> Option | None:
     if answer.lead is None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    passage, label, place = _passage(hit), (Span(answer.lead.text),), (hit.title, *trail(hit))
+    passage, label, place = _passage(hit), (Span(answer.lead.text),), trail(hit)
     return replace(passage, kind="answer", label=label, trail=place, excerpt=()) if passage.url else None
 
 
 def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
-    """Yield passages by page, with the title above the first passage only."""
+    """Yield passages by page, with the title above the first passage only; those of attached files have the file's name."""
     for page in by_page(hits):
         first, *others = page
         yield _passage(first)
         for hit in others:
-            headings = trail(hit) or (hit.title,)
-            yield replace(_passage(hit), label=(Span(headings[-1]),), trail=headings[:-1], is_nested=True)
+            label, *headings = trail(hit)
+            if headings and not hit.kind:
+                *headings, label = headings
+            yield replace(_passage(hit), label=(Span(label),), trail=tuple(headings), is_nested=True)
 
 
 def _passage(hit: Hit) -> Option:
-    place = (*([f"page {hit.page_number}"] if hit.page_number else []), *trail(hit)) or _folders(hit.path)
-    label, excerpt = (Span(hit.title),), passage_excerpt(hit)
+    title, *headings = trail(hit)
+    place = (*(_folders(hit.path) if hit.kind or not headings else ()), *headings)
+    label, excerpt = (Span(title),), passage_excerpt(hit)
     return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from otterwiki_semantic.core.humanize import count
-from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel
+from otterwiki_semantic.core.humanize import count, ordinal
+from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
@@ -56,11 +57,12 @@ H = TypeVar("H", Hit, SuggestedLabel)
 
 
 def by_page(hits: Iterable[H]) -> list[list[H]]:
-    """Return hits by page, in the order of the first hit of each."""
-    by_path: dict[str, list[H]] = {}
+    """Return hits by page, in the order of the first hit of each. Hits of an attached file are together, on its page."""
+    by_path: dict[str, dict[str, list[H]]] = {}
     for hit in hits:
-        by_path.setdefault(hit.path, []).append(hit)
-    return list(by_path.values())
+        page = hit.attached_to if isinstance(hit, Hit) else None
+        by_path.setdefault(page or hit.path, {}).setdefault(hit.path, []).append(hit)
+    return [list(chain.from_iterable(page.values())) for page in by_path.values()]
 
 
 @pages.app_template_global("semantic_passage_url")
@@ -84,9 +86,10 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
     return hit.snippet, hit.prefix_length + hit.overlap_length, hit.highlights, hit.best_sentence
 
 
+@pages.app_template_global("semantic_trail")
 def trail(hit: Hit) -> tuple[str, ...]:
-    """Return the headings above a passage, without the title of its page."""
-    return hit.section_path[1:]
+    """Return the title of a passage's page, or the name of its file with the page in it, and the headings above the passage."""
+    return (cited_title(hit.title, hit.kind, hit.page_number), *hit.section_path[1:])
 
 
 @pages.app_template_global("semantic_reasons")
@@ -100,20 +103,12 @@ def reasons(hit: Hit) -> tuple[str, ...]:
         _RULES.get(why.rule),
         "the title or a heading has the words" if why.names else None,
         f"the passage has {share} of the words" if why.keyword.rank else None,
-        f"{_ordinal(why.semantic.rank)}nearest in meaning" if why.semantic.rank else None,
+        (f"{ordinal(rank)} " if rank > 1 else "") + "nearest in meaning" if (rank := why.semantic.rank) else None,
         "other passages of the page fit, too" if why.page_credit else None,
         "many pages link to it" if why.links else None,
         "changed recently" if why.recency else None,
     )
     return tuple(filter(None, known))
-
-
-def _ordinal(number: int) -> str:
-    """Return the prefix of a superlative: nothing for the first, `2nd ` for the second."""
-    if number == 1:
-        return ""
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending} "
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:

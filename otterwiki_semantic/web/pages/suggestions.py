@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path
-from otterwiki_semantic.core.records import PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
+from otterwiki_semantic.core.records import Filters, PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, page_urls, pages, render_page, render_part, status_of
 
@@ -74,7 +74,7 @@ def likely() -> ResponseReturnValue:
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages first, then pages about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False)
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"))
     answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
     spelled = {path: about.get(path) or _title(path) for path in (_paths_like(name) if is_path else ())}
@@ -116,7 +116,7 @@ def suggestions() -> ResponseReturnValue:
         found = extension().index.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()
     except SemanticError:
         found = ()
-    shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]
+    shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor, each.file))]
     labels = [each.title if each.kind == "page" else f"{each.title} › {each.section}" for each, _ in shown]
     addresses = [urljoin(request.host_url, url) for _, url in shown]
     reply = jsonify([query, labels, [each.path for each, _ in shown], addresses])

@@ -360,6 +360,12 @@ def test_synonyms_need_their_page(tmp_path: Path) -> None:
         assert any(each.what == "synonyms" and each.level is Level.PROBLEM for each in found) == is_wrong
 
 
+def test_ocr_needs_its_languages(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "wiki", {"home.md": "# Home"})
+    found = the_problem(repository_findings(repository, SEMANTIC_OCR="eng+no_such"))
+    assert (found.what, "no_such" in found.detail, "tesseract-ocr-no-such" in found.hint) == ("OCR", True, True)
+
+
 def test_excluded_pages_are_counted_and_patterns_without_a_page_named(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "wiki", {"home.md": "# Home", "drafts/a.md": "# A", "drafts/b.md": "# B"})
     *_, counted, idle = repository_findings(repository, SEMANTIC_EXCLUDE="drafts/** Drafts/** home")

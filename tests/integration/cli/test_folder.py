@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.test_main import Answer, run
+from tests.support.attachments import pdf, word
 
 Command = Callable[..., Answer]
 
@@ -44,6 +45,18 @@ def test_each_command_finds_what_is_on_the_disk(command: Command, notes: Path) -
     assert "The boiler is serviced in September. [1]" in answer.stdout, answer.stderr
     assert not list(notes.rglob(".*"))
     assert not list(notes.parent.glob("notes-*"))
+
+
+def test_documents_beside_notes_are_found(command: Command, notes: Path) -> None:
+    (notes / "Lease.pdf").write_bytes(pdf(["The landlord is Ann Lee."], ["The notice period is three months."]))
+    (notes / "house" / "Rules.docx").write_bytes(word("# Quiet hours", "No music after ten."))
+    (notes / "house.md").write_text("# House\n\nSee [[Lease.pdf]].\n")
+    (hit,) = json.loads(command("search", "-n", "1", "--json", "how long is the notice period").stdout)["results"]
+    assert (hit["path"], hit["page_number"], "attached_to" in hit) == ("Lease.pdf", 2, False)
+    (hit,) = json.loads(command("search", "-n", "1", "--json", "music at night").stdout)["results"]
+    assert (hit["path"], hit["attached_to"]) == ("house/Rules.docx", "house")
+    (finding,) = json.loads(command("health", "--kind", "broken_link", "--json").stdout)["findings"]
+    assert finding["missing"] == "pond", "the link to the PDF is not broken"
 
 
 def test_health_evaluation_and_chunks_take_a_folder(command: Command, notes: Path, tmp_path: Path) -> None:

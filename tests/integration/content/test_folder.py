@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.content import Folder, Repository
+from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, attachment_rule, kinds
 from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.records import FileKind
+from otterwiki_semantic.core.settings import Settings
 from tests.support.live_wiki import eventually, git, make_repository
 
 _COMMIT = (
@@ -141,6 +144,29 @@ def test_ignored_hidden_and_other_files_are_left_out(folder: Folder, notes: Path
     )
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b"}
+
+
+def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
+    files = ("Lease.PDF", "sub/offer.eml", "sub/run.py", "sub/.hidden.pdf", "private/x.pdf")
+    write(notes, {".gitignore": "/private/\n", "a.md": None, **dict.fromkeys(files, "x")})
+    with (notes / "huge.pdf").open("wb") as huge:
+        huge.truncate(MAX_FILE_BYTES + 1)
+
+    def tracked(*globs: str, wanted: bool = True) -> list[str]:
+        settings = Settings(notes, tmp_path, attachments=globs or wanted)
+        folder = Folder(notes, tmp_path / "index", attachment_rule(settings, is_folder=True))
+        folder.commit()
+        return folder.file_names(folder.head() or "")
+
+    assert tracked() == ["Lease.PDF", "sub/b.md", "sub/offer.eml"]
+    settings = Settings(tmp_path / "index" / "folder.git", tmp_path / "index")
+    assert Repository.of(settings).unread_attachments("HEAD") == {"pdf": 1}
+    assert tracked("sub/**", "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
+    with (notes / "Lease.PDF").open("wb") as grown:
+        grown.truncate(MAX_FILE_BYTES + 1)
+    assert tracked() == ["sub/b.md", "sub/offer.eml"]
+    assert tracked(wanted=False) == ["sub/b.md"]
 
 
 def test_a_file_that_becomes_ignored_is_removed(folder: Folder, notes: Path) -> None:

@@ -10,13 +10,18 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from otterwiki_semantic.content.attachments import file_kind, file_to_markdown
 from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError
+from otterwiki_semantic.core.records import Filters, SearchOptions
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from tests.support.attachments import pdf, word
+from tests.support.engines import opened
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 
 pytestmark = pytest.mark.real_parts
 
@@ -236,6 +241,33 @@ def test_a_hostile_file_is_read_or_refused_within_the_limits(worker: WorkerProce
 def test_the_process_reads_on_after_all_of_them(worker: WorkerProcess) -> None:
     text, problem = worker.call(_SECONDS, file_to_markdown, "good.pdf", file_kind("page/good.pdf"), _PDF, None)  # type: ignore[arg-type]
     assert ("# Title" in text, problem) == (True, None)
+
+
+def test_searches_are_answered_while_hostile_files_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._FILE_SECONDS", _SECONDS)
+    repository = make_repository(tmp_path / "repository", {"page.md": "# Page\n\nThe otter sleeps in a hollow willow.\n"})
+    index = opened(Settings(repository, tmp_path / "index", sync_interval=3600, pages=()))
+    commit(repository, {f"page/{name}": content() for name, content in FILES.items()} | {"page/good.pdf": _PDF})
+    index.notify()
+    indexed: list[int] = []
+
+    def is_equal_while_searching() -> bool:
+        (hit,) = index.search(["where does the otter sleep"], SearchOptions(n=1))[0].results
+        assert hit.path == "page"
+        status = index.status()
+        indexed.append(status.attachments)
+        return is_settled(status) and status.index.commit == status.index.head
+
+    try:
+        eventually(is_equal_while_searching, 500)
+        assert indexed[-1] == len(FILES) + 1
+        assert len(set(indexed)) > 2, "searches were answered between the files"
+        (hit,) = index.search(["sentence that ends"], SearchOptions(n=1, filters=Filters(path="page/good.pdf")))[0].results
+        assert hit.page_number == 1
+        (problem,) = index.status().problems
+        assert "attached files are not indexed as they should be" in problem.message
+    finally:
+        index.close()
 
 
 def test_the_reading_process_reaches_no_network(worker: WorkerProcess) -> None:

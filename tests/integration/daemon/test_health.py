@@ -94,6 +94,15 @@ def test_nearly_equal_passages_are_found_with_their_sections(index: IndexEngine)
     assert finding.pages[0].excerpt.startswith("If it shows less than four degrees, the heater")
 
 
+def test_an_attached_file_can_repeat_a_page(index: IndexEngine, settings: Settings) -> None:
+    commit(settings.repository, {"rooms/bath/Frost notes.txt": FREEZE})
+    index.notify()
+    wait_until_equal(index)
+    places = [page for finding in findings(index, FindingKind.DUPLICATE) for page in finding.pages]
+    (kind, url), *_ = {(page.kind, page.url) for page in places if page.path == "rooms/bath/Frost notes.txt"}
+    assert (kind, url) == ("text", "/wiki/rooms/bath/Frost%20notes.txt")
+
+
 def test_passages_that_only_share_some_sentences_are_no_duplicates(index: IndexEngine, settings: Settings) -> None:
     other = FREEZE.partition("\n\n")[0] + "\nEmpty it, lock the door, and tell everybody that it is over for this year.\n" * 8
     commit(settings.repository, {"cellar.md": f"# Cellar\n\n## In winter\n\n{other}"})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from otterwiki_semantic.content.attachments import kinds
+from otterwiki_semantic.content.attachments import file_to_markdown, kinds
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
@@ -17,7 +17,7 @@ from otterwiki_semantic.core.records import FileKind, Filters, Hit, PageListRequ
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
-from tests.support.attachments import pdf, word
+from tests.support.attachments import image, needs_tesseract, pdf, word
 from tests.support.engines import opened, restarting, wait_until_equal
 from tests.support.live_wiki import commit, git, make_repository
 
@@ -110,6 +110,23 @@ def test_a_file_that_changes_or_goes_is_followed(start: Start, settings: Setting
     follow(index, settings, {"people/notes.txt": "The plumber keeps a wrench.\n", "house/Contract.pdf": None})
     assert found(index, "spare key") == set() == found(index, "notice period")
     assert found(index, "plumber keeps") == {"people/notes.txt"}
+
+
+def test_an_edit_is_found_before_the_remaining_files_are_read(
+    start: Start, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, edits_found = start(), list[bool]()
+
+    def read(*arguments: Any) -> tuple[str, str | None]:
+        edits_found.append(found(index, "an urgent edit") == {"home"})
+        if len(edits_found) == 1:
+            commit(settings.repository, {"home.md": "# Home\n\nThis is an urgent edit.\n"})
+        return file_to_markdown(*arguments)
+
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.file_to_markdown", read)
+    follow(index, settings, {f"house/{number}.txt": f"Note number {number}.\n" for number in range(4)})
+    assert edits_found == [False, True, True, True]
+    assert found(index, "note number 3") == {"house/3.txt"}
 
 
 def test_files_come_and_go_with_their_page(start: Start, settings: Settings) -> None:
@@ -226,3 +243,16 @@ def test_the_status_counts_files_and_those_that_an_extra_would_add(start: Start,
     monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
     status = start().status()
     assert (status.pages, status.attachments, status.unread_attachments) == (3, 2, {"pdf": 1})
+
+
+@needs_tesseract
+def test_scans_are_read_again_when_ocr_is_switched_on(start: Start, settings: Settings) -> None:
+    commit(
+        settings.repository,
+        {"people/photo.jpg": None, "house/Scan.pdf": image("The boiler is under warranty.", file_format="PDF")},
+    )
+    index = start()
+    assert (found(index, "under warranty"), len(index.status().problems)) == (set(), 1)
+    index = start(ocr="eng")
+    assert (found(index, "under warranty"), index.status().problems) == ({"house/Scan.pdf"}, ())
+    assert best(index, "notice period").page_number == 2

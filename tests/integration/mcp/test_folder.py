@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.attachments import pdf
 from tests.support.live_wiki import eventually
 from tests.support.mcp_clients import Agent, Server
 
@@ -59,3 +60,10 @@ def test_update_files_reads_the_disk(agent: Agent, notes: Path) -> None:
     (notes / "wednesday.md").write_text("# Wednesday\n\nSnow blocked the pass.\n")
     agent.result("update_files", file_paths=["wednesday.md"])
     assert finds(agent, "snow on the pass", "wednesday")
+
+
+def test_a_new_document_is_found_and_read(agent: Agent, notes: Path) -> None:
+    lease = pdf(["The landlord is Ann Lee."], ["# End", "The notice period is three months."])
+    (notes / "daily" / "Lease.pdf").write_bytes(lease)
+    eventually(lambda: finds(agent, "notice period of the lease", "daily/Lease.pdf"), why="the document is found")
+    assert "three months" in agent.text("read_note", path="daily/Lease.pdf", section="page 2")

@@ -16,7 +16,11 @@ CONTRACT = pdf(["# Parties", "The landlord is Ann Lee."], ["# Termination", "The
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("wiki")
-    pages: dict[str, str | bytes] = {"house.md": "# House\n\nWhat belongs to it.\n", "house/Contract.pdf": CONTRACT}
+    pages: dict[str, str | bytes] = {
+        "house.md": "# House\n\nWhat belongs to it.\n",
+        "house/Contract.pdf": CONTRACT,
+        "renting.md": "# Renting\n\nUsually the notice period is three months.\n",
+    }
     with LiveWiki(make_repository(place / "repository", pages), place / "index", SEMANTIC_ANSWERS="extractive") as live:
         live.wait_until_indexed()
         yield live
@@ -36,14 +40,30 @@ def test_a_file_is_found_and_read_over_the_api(wiki: LiveWiki) -> None:
     assert page["content"].split("\n\n")[1:] == ["# Termination", "The notice period of the lease is three months.\n"]
 
 
-def test_the_pages_for_people_show_the_file_with_its_page(wiki: LiveWiki) -> None:
-    found = wiki.get("/-/semantic-search", q="how long is the notice period").text
-    assert re.search(r'attached to <a\s+href="/house">', found)
-    assert 'href="/house/Contract.pdf#page=2"' in found
-    options = wiki.get("/-/semantic-search/palette", q="how long is the notice period").text
+def test_passages_of_a_file_stand_under_its_page(wiki: LiveWiki) -> None:
+    found = wiki.get("/-/semantic-search", q="how long is the notice period of the house").text
+    (page,) = [
+        each for each in found.split('<li class="semantic-page">')[1:] if "Contract.pdf" in each and "What belongs" in each
+    ]
+    assert re.search(r'<h2><a\s+href="/house"><bdi>House</bdi>', page)
+    assert re.search(r'fa-paperclip" title="pdf"></i> Contract.pdf, page 2 › Termination', page)
+    assert 'href="/house/Contract.pdf#page=2"' in page
+    only_file = wiki.get("/-/semantic-search", q="how long is the notice period", type="pdf").text
+    assert re.search(r'<h2><a\s+href="/house"><bdi>House</bdi>', only_file)
+
+
+def test_the_palette_has_the_passages_of_a_file_with_its_page(wiki: LiveWiki) -> None:
+    options = wiki.get("/-/semantic-search/palette", q="how long is the notice period of the house").text
     assert all(part in options for part in ("fa-paperclip", 'href="/house/Contract.pdf#page=2"'))
     preview = wiki.get("/-/semantic-search/preview?path=house%2FContract.pdf&anchor=page%3D2").text
     assert "three months" in preview
+
+
+def test_related_pages_include_files(wiki: LiveWiki) -> None:
+    related = wiki.get("/-/semantic-search/related?path=renting").text
+    link = r'href="/house/Contract.pdf#page=2"[^>]*><i class="fas fa-paperclip" title="pdf"></i> <bdi>Contract.pdf'
+    assert re.search(link, related)
+    assert 'data-copy="[Contract.pdf](/house/Contract.pdf)"' in related
 
 
 def test_an_answer_cites_the_page_of_the_file(wiki: LiveWiki) -> None:

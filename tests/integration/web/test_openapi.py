@@ -282,7 +282,7 @@ def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, do
     )
     found += [hit for highlight in ("html", "ranges") for hit in wiki.search("radiator", highlight=highlight)]
     shown = set().union(*found)
-    unneeded = {"not_shown", "kind", "attached_to", "page_number"}
+    unneeded = {"not_shown", "kind", "attached_to", "attached_to_title", "page_number"}
     assert shown == set(document["components"]["schemas"]["Hit"]["properties"]) - unneeded, (
         "these pages are shown, and no files"
     )

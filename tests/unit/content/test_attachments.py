@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pypdfium2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,17 +17,17 @@ from otterwiki_semantic.content.attachments.texts import AttachmentText, Attachm
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.errors import AttachmentError
 from otterwiki_semantic.core.records import FileKind
-from tests.support.attachments import pdf, word
+from tests.support.attachments import image, needs_tesseract, pdf, word
 
 LONG = "The tenant pays the rent until the third working day of each month, to the account that the landlord names. " * 4
 CELL = {"cell_type": "code", "source": ["1"], "outputs": [{"output_type": "stream", "text": "2"}]}
 PRICES = [["Article", "Price", "Due"], ["Gas boiler", "900 EUR", "May"], ["Heat pump", "1,900 EUR", "June"]]
 
 
-def markdown(name: str, content: bytes) -> str:
+def markdown(name: str, content: bytes, ocr: str | None = None) -> str:
     kind = file_kind(f"page/{name}")
     assert kind is not None
-    return file_to_markdown(name, kind, content, None)[0]
+    return file_to_markdown(name, kind, content, ocr)[0]
 
 
 def test_a_pdf_has_headings_paragraphs_tables_and_pages() -> None:
@@ -44,9 +45,37 @@ def test_a_section_is_divided_where_a_page_begins() -> None:
     assert parts == [("Lease", ("Lease",), "page=1"), ("", ("Lease",), "page=2"), ("End", ("End",), "page=3")]
 
 
-def test_a_scan_is_refused() -> None:
-    with pytest.raises(AttachmentError, match="has no text"):
-        markdown("a.pdf", pdf([""]))
+def test_a_scan_is_refused_without_ocr() -> None:
+    with pytest.raises(AttachmentError, match="has no text; if it is scanned"):
+        markdown("a.pdf", image("Scanned.", file_format="PDF"))
+
+
+@needs_tesseract
+@pytest.mark.parametrize(("name", "file_format"), [("a.png", "PNG"), ("a.JPG", "JPEG"), ("a.tif", "TIFF"), ("a.webp", "WEBP")])
+def test_images_are_read_by_ocr(name: str, file_format: str) -> None:
+    text = markdown(name, image("# Invoice 27", "Payable in June.", file_format=file_format), "eng")
+    assert text == "\\# Invoice 27\nPayable in June."
+
+
+@needs_tesseract
+def test_scanned_pages_of_a_pdf_are_read_by_ocr(tmp_path: Path) -> None:
+    with (
+        pypdfium2.PdfDocument(pdf(["Printed."])) as document,
+        pypdfium2.PdfDocument(image("Scanned.", file_format="PDF")) as scan,
+    ):
+        document.import_pages(scan)
+        document.save(tmp_path / "a.pdf")
+    assert markdown("a.pdf", (tmp_path / "a.pdf").read_bytes(), "eng") == (
+        "<!-- page 1 -->\n\nPrinted.\n\n<!-- page 2 -->\n\nScanned."
+    )
+
+
+def test_ocr_opens_no_file_that_an_image_names(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(image("Secret"))
+    for content in (f"{secret}\n", f"RIFF\n{secret}\n"):
+        with pytest.raises(AttachmentError, match="no image"):
+            markdown("a.png", content.encode(), "eng")
 
 
 def test_a_word_document_has_its_headings() -> None:

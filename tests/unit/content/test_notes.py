@@ -32,6 +32,25 @@ def test_dendron_writes_the_label_first() -> None:
     assert [(link.url, link.text) for link in document.links] == [("/lang.python", "label"), ("/proj.x#part", "proj.x#part")]
 
 
+def test_dendron_names_the_vault_of_a_note() -> None:
+    document = parse_page("a", "[[x|dendron://main/lang.python]] [[dendron://main/b#c]]", Notation.DENDRON)
+    assert [(link.url, link.text) for link in document.links] == [("/lang.python", "x"), ("/b#c", "b#c")]
+
+
+@pytest.mark.parametrize(
+    ("path", "front_matter"),
+    [
+        ("journals/2024_01_22", {"title": "Jan 22nd, 2024", "aliases": ["2024-01-22"]}),
+        ("graph/journals/2023_11_13", {"title": "Nov 13th, 2023", "aliases": ["2023-11-13"]}),
+        ("journals/2024_13_01", {}),
+        ("journals/2024-01-22", {}),
+        ("pages/2024_01_22", {}),
+    ],
+)
+def test_journals_of_logseq_are_named_after_their_day(path: str, front_matter: dict[str, object]) -> None:
+    assert parse_page(path, "- text", Notation.NOTES).front_matter == front_matter
+
+
 def test_wiki_links_name_pages_in_any_directory() -> None:
     document = parse_page("sub/a", "[[Note]] [[sub/Other|x]] [z](z.md)", Notation.NOTES)
     keys = {"note", "[[note|note", "sub/other", "[[sub/other|sub/other", "sub/z"}
