@@ -74,6 +74,11 @@ class RunningChroma:
         assert isinstance(found, list)
         return sorted(collection["name"] for collection in found)
 
+    def collection_id(self, name: str) -> str | None:
+        """Return the id of a collection of the default database; None if there is no such collection."""
+        found = self.ask("GET", f"/tenants/default_tenant/databases/default_database/collections/{name}")
+        return found.get("id") if isinstance(found, dict) else None
+
     def _answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=0.1):
             return True

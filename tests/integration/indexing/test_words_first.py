@@ -92,8 +92,8 @@ def index(settings: Settings, model: HeldModel) -> Iterator[IndexEngine]:
     made.close()
 
 
-def ask(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID, wait: float | None = None) -> Answer:
-    return index.search([query], SearchOptions(1, 1, mode, wait=wait is not None, wait_seconds=wait or 0.0))[0]
+def ask(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> Answer:
+    return index.search([query], SearchOptions(1, 1, mode))[0]
 
 
 def found_by_words(index: IndexEngine) -> Progress | None:
@@ -149,8 +149,13 @@ def test_a_commit_is_indexed_at_once_while_others_are_embedded(
     commit(settings.repository, {"fresh.md": "# Radiators\n\nBleed them in autumn, or they gurgle all winter.\n"})
     index.notify()
     model.allow(2)
-    answer = ask(index, "heating makes a bubbling noise", Mode.SEMANTIC, wait=60)
-    assert answer.results[0].path == "fresh"
+
+    def fresh() -> Answer | None:
+        answer = ask(index, "heating makes a bubbling noise", Mode.SEMANTIC)
+        return answer if answer.results[0].path == "fresh" else None
+
+    answer = eventually(fresh)
+    assert answer is not None
     assert answer.index.progress, "the rest is not waited for"
     model.allow()
     eventually(lambda: is_whole(index))
