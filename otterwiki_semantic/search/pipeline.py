@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
+from otterwiki_semantic.embedding import WORDS_ONLY
 from otterwiki_semantic.search.best_unit import Embed, UnitChooser
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder
@@ -131,20 +132,20 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
     if not scores:
         return ranked
     readable = [each for each in ranked if _is_readable(each)]
-    read = [each for each in readable if each.chunk.vector in scores]
-    unread = [each for each in readable if each.chunk.vector not in scores]
+    read = [each for each in readable if each.vector in scores]
+    unread = [each for each in readable if each.vector not in scores]
     places = {each.id: rank for rank, each in enumerate(ranked, 1)}
     inherited = [each.score for each in read]
-    order = sorted(read, key=lambda each: -scores[each.chunk.vector])
+    order = sorted(read, key=lambda each: -scores[each.vector])
     for each, score in zip(order, inherited, strict=True):
-        each.rank_before, each.rerank_score, each.score = places[each.id], scores[each.chunk.vector], score
+        each.rank_before, each.rerank_score, each.score = places[each.id], scores[each.vector], score
     following = iter([*order, *unread])
     return [next(following) if _is_readable(each) else each for each in ranked]
 
 
 def _is_readable(candidate: Candidate) -> bool:
     """Whether a candidate may be reranked."""
-    return candidate.tier is Tier.SCORE and not candidate.chunk.is_words_only
+    return candidate.tier is Tier.SCORE and not candidate.vector.startswith(WORDS_ONLY)
 
 
 def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -> list[Candidate]:
@@ -170,4 +171,4 @@ def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Cat
     distinct = deduplicator(ranked, options, catalog).distinct()
     read = list(islice(filter(_is_readable, distinct), _MAX_RERANKED))
     stored = catalog.reader.chunks([each.id for each in read])
-    return {each.chunk.vector: stored[each.id].text for each in read if each.id in stored}
+    return {each.vector: stored[each.id].text for each in read if each.id in stored}

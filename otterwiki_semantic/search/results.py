@@ -139,11 +139,11 @@ class ResultBuilder:
     def _neighbours(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that may be joined to results: nearly as good as the best, and close to one on its page."""
         steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
-        close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
+        close = {(each.path, each.ordinal + step) for each in chosen for step in steps}
         share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
         threshold = share * max([each.score for each in self.ranked], default=0.0)
         best = [each for each in self.ranked if each.score >= threshold > 0]
-        near = [each for each in best if (each.path, each.chunk.ordinal) in close]
+        near = [each for each in best if (each.path, each.ordinal) in close]
         return sorted(near, key=lambda each: -each.score)
 
     @cached_property

@@ -84,7 +84,7 @@ def retrieve(
         log.warning("%s; answering by meaning alone", failure)
         degraded = f"the keyword index failed, the answer is by meaning alone: {failure}"
         words, ratio = _KeywordRetriever(generation, query, Filter(where.pages)), 1.0
-    candidates = {chunk.id: Candidate(chunk, is_named=chunk.id in found.named) for chunk in found.chunks}
+    candidates = {chunk.id: Candidate(*chunk, is_named=chunk.id in found.named) for chunk in found.chunks}
     for rank, (chunk, score) in enumerate(found.scores.items(), 1):
         if chunk in candidates:
             candidates[chunk].keyword_rank, candidates[chunk].keyword_score = rank, score
@@ -119,7 +119,7 @@ def _semantic_ratio(options: SearchOptions) -> float:
 
 
 def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
-    return -candidate.tier, -candidate.score, candidate.path, candidate.chunk.ordinal, candidate.id
+    return -candidate.tier, -candidate.score, candidate.path, candidate.ordinal, candidate.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ def _note_nearest(candidates: dict[int, Candidate], nearest: Iterable[tuple[Chun
     for rank, (chunk, similarity) in enumerate(found, 1):
         candidate = candidates.get(chunk.id)
         if candidate is None:
-            candidate = candidates[chunk.id] = Candidate(chunk)
+            candidate = candidates[chunk.id] = Candidate(*chunk)
         candidate.semantic_rank, candidate.similarity = rank, similarity
 
 
@@ -292,7 +292,7 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
     of_vectors: dict[str, float] = {}
     for each in candidates.values():
         if each.similarity is not None:
-            each.similarity = of_vectors.setdefault(each.chunk.vector, each.similarity)
+            each.similarity = of_vectors.setdefault(each.vector, each.similarity)
 
 
 def _place_first(candidates: Iterable[Candidate], paths: Collection[str], tier: Tier) -> None:

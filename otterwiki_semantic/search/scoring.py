@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import ChunkRef, Generation, HeadingWords, PageNames, PageRows, Rows
+from otterwiki_semantic.storage import Generation, HeadingWords, PageNames, PageRows, Rows
 
 DEFAULT_RATIO = 0.5
 COSINE_WEIGHT = 25.0
@@ -91,11 +91,12 @@ class Tier(IntEnum):
 
 @dataclass(slots=True)
 class Candidate:
-    """A chunk that may answer a query, with its scores and ranks."""
+    """A chunk that may answer a query: the fields of its `ChunkRef`, then its scores and ranks."""
 
-    chunk: ChunkRef
-    id: int = field(init=False)
-    path: str = field(init=False)
+    id: int
+    vector: str
+    path: str
+    ordinal: int
     similarity: float | None = None
     """Cosine similarity to the query; None without vectors."""
     semantic_rank: int | None = None
@@ -134,9 +135,6 @@ class Candidate:
     def is_relevant(self) -> bool:
         """Whether the chunk is about the query. Exact name matches always are."""
         return self.relevance >= 0 or self.is_named or self.tier > Tier.SCORE
-
-    def __post_init__(self) -> None:
-        self.id, self.path = self.chunk.id, self.chunk.path  # read a thousand times per search
 
 
 def score_candidates(
@@ -190,8 +188,8 @@ def score_candidates(
     above_floor = relevance(cosines, shown_coverage, len(index), scale)
     columns = shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score
     for each, values in zip(found, np.column_stack(columns).tolist(), strict=True):
-        each.coverage, each.relevance, each.page_coverage, each.page_similarity, each.fused = values[:5]
-        each.page_credit, each.name_points, each.link_points, each.recency_points, each.score = values[5:]
+        each.coverage, each.relevance, each.page_coverage, each.page_similarity, *points = values
+        each.fused, each.page_credit, each.name_points, each.link_points, each.recency_points, each.score = points
 
 
 def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
@@ -305,11 +303,8 @@ def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequ
     for query in words:
         evidence = _NameEvidence(query.names)
         of_pages = {path: evidence.of_page(path, names) for path in set(paths)}
-        points = [of_pages[path] for path in paths]
-        for place, each in enumerate(found):
-            if each.id in headings and not evidence.words.isdisjoint(headings[each.id].all):
-                points[place] += evidence.of_headings(headings[each.id])
-        best = np.maximum(best, points)
+        of_chunks = {chunk: evidence.of_headings(each) for chunk, each in headings.items() if evidence.words & each.all}
+        best = np.maximum(best, [of_pages[each.path] + of_chunks.get(each.id, 0.0) for each in found])
     named = np.array([each.is_named for each in found])
     links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in set(paths)}
     return best + EXACT_POINTS * named, np.array([links[path] for path in paths])
@@ -338,15 +333,16 @@ class _NameEvidence:
     def of_headings(self, headings: HeadingWords) -> float:
         """Return the points of a chunk for its headings."""
         share = max(map(self._share, headings.in_chunk), default=0.0)
-        recall = self._recall(frozenset[str]().union(*headings.others))
+        recall = self._recall(headings.others)
         return _HEADING_SHARE * share + _HEADING_MATCH * _harmonic(recall, share)
 
     def _recall(self, words: frozenset[str]) -> float:
-        return sum(self._weights[word] for word in self.words & words) / self._whole if self._whole else 0.0
+        return sum(map(self._weights.__getitem__, self.words & words)) / self._whole if self._whole else 0.0
 
     def _share(self, words: frozenset[str]) -> float:
-        whole = sum(self._weights.get(word, _WEIGHT_ELSEWHERE) for word in words)
-        return sum(self._weights[word] for word in self.words & words) / whole if whole else 0.0
+        common = self.words & words
+        weight = sum(map(self._weights.__getitem__, common))
+        return weight / (weight + _WEIGHT_ELSEWHERE * (len(words) - len(common))) if weight else 0.0
 
 
 def _harmonic(recall: float, precision: float) -> float:

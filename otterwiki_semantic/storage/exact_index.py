@@ -152,7 +152,7 @@ class ExactIndex:
         """Return each chunk's cosine similarity to a vector, by id, without chunks that have no vector."""
         rows = np.unique(self.find(ids))
         rows = rows[self.embedded[rows]]
-        cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
+        cosines = self._cosines(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
     def find(self, ids: Sequence[int]) -> Rows:
@@ -177,14 +177,11 @@ class ExactIndex:
         """Return each page's mean cosine similarity to a vector, NaN without vectors; None if vectors are not in memory."""
         if self.in_memory is None:
             return None
-        compared, rows, cosines = getattr(self._last, "comparison", (None, None, None))
-        if compared is not vector:
-            rows, cosines = pages.rows, self._rows.compare(vector, pages.rows)
         embedded = self.embedded[pages.rows]
-        of_rows = np.zeros(len(self), dtype=np.float32)
-        of_rows[rows] = cosines
+        cosines = np.zeros(len(embedded), dtype=np.float32)
+        cosines[embedded] = self._cosines(vector, pages.rows[embedded])
         counts = np.add.reduceat(embedded, pages.starts, dtype=np.float32)
-        means = np.add.reduceat(np.where(embedded, of_rows[pages.rows], 0.0), pages.starts) / np.where(counts, counts, np.nan)
+        means = np.add.reduceat(cosines, pages.starts) / np.where(counts, counts, np.nan)
         rounded: Floats = means.round(_MEAN_DIGITS).astype(np.float32)
         return rounded
 
@@ -279,6 +276,14 @@ class ExactIndex:
         if any(words_only):
             names = (WORDS_ONLY * each + name for each, name in zip(words_only, names, strict=True))
         return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
+
+    def _cosines(self, vector: Matrix, rows: Rows) -> Floats:
+        """Return the cosine similarity of live, embedded rows; known if this thread has just compared all with the vector."""
+        compared: tuple[Matrix, Rows, Floats] | None = getattr(self._last, "comparison", None)
+        if compared is None or compared[0] is not vector:
+            return self._rows.compare(vector, rows)
+        _, known, cosines = compared
+        return cosines[np.searchsorted(known, rows)]
 
     def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
         """Compare with the catalog's vectors; for vectors that it no longer has, return the `approximate` similarity."""

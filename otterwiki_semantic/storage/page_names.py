@@ -22,10 +22,11 @@ def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
 
 
 class HeadingWords(NamedTuple):
-    """The words of each heading of a chunk."""
+    """The words of a chunk's headings."""
 
     in_chunk: tuple[frozenset[str], ...]
-    others: tuple[frozenset[str], ...]
+    """The words of each heading in the chunk."""
+    others: frozenset[str]
     """The words of all headings above and in the chunk, except the page's title."""
     all: frozenset[str]
 
@@ -33,8 +34,8 @@ class HeadingWords(NamedTuple):
     def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
         """Return the words of headings in a language."""
         in_chunk = tuple([name_words(heading, language) for heading in headings])
-        others = tuple([name_words(heading, language) for heading in (*section_path, *headings) if heading != title])
-        return cls(in_chunk, others, frozenset[str]().union(*in_chunk, *others))
+        others = [name_words(heading, language) for heading in (*section_path, *headings) if heading != title]
+        return cls(in_chunk, frozenset[str]().union(*others), frozenset[str]().union(*in_chunk, *others))
 
 
 class _Names(NamedTuple):

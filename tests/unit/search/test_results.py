@@ -24,7 +24,7 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
     """Return the chunks of an index in the order in which they were put, with these scores as similarities and scores."""
     exact = index.catalog.reader.exact_index()
     chunks = exact.candidates(exact.columns.ids[exact.live].tolist())
-    return [Candidate(chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
+    return [Candidate(*chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
 
 
 def builder(index: SmallIndex, ranked: Sequence[Candidate], **options: Any) -> ResultBuilder:

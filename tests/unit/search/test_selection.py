@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from otterwiki_semantic.content.analysis.minhash import minhash_signature, read_signatures
 from otterwiki_semantic.search.scoring import Candidate, Tier
 from otterwiki_semantic.search.selection import Deduplicator, mmr_order
-from otterwiki_semantic.storage import ChunkRef
 
 BOILERPLATE = " ".join(f"word{number}" for number in range(60))
 
@@ -19,7 +18,7 @@ BOILERPLATE = " ".join(f"word{number}" for number in range(60))
 def deduplicator(texts: dict[str, str], read: list[int], *, ranks_pages: bool = False, **tiers: Tier) -> Deduplicator:
     """One chunk of each text, on the page that is named before the dot."""
     ranked = [
-        Candidate(ChunkRef(number, name, name.partition(".")[0], 0), tier=tiers.get(name, Tier.SCORE))
+        Candidate(number, name, name.partition(".")[0], 0, tier=tiers.get(name, Tier.SCORE))
         for number, name in enumerate(texts)
     ]
     bodies = list(texts.values())
@@ -51,9 +50,9 @@ def test_the_very_same_text_comes_before_one_that_is_nearly_the_same() -> None:
 
 def test_a_page_whose_best_passage_is_a_duplicate_keeps_its_rank_with_its_next_best() -> None:
     texts = {"a.1": BOILERPLATE, "b.1": BOILERPLATE, "c.1": "a third thing", "b.2": "quite another thing"}
-    assert [each.chunk.vector for each in deduplicator(texts, []).distinct()] == ["a.1", "c.1", "b.2"]
+    assert [each.vector for each in deduplicator(texts, []).distinct()] == ["a.1", "c.1", "b.2"]
     ranking = deduplicator(texts, [], ranks_pages=True)
-    assert [each.chunk.vector for each in ranking.distinct()] == ["a.1", "b.2", "c.1"]
+    assert [each.vector for each in ranking.distinct()] == ["a.1", "b.2", "c.1"]
 
 
 VECTORS = np.array([[1, 0], [0.995, 0.0999], [0, 1]], dtype=np.float32)
