@@ -278,9 +278,9 @@ class ExactIndex:
         return list(map(ChunkRef, columns.ids[rows].tolist(), names, pages, columns.ordinals[rows].tolist()))
 
     def _cosines(self, vector: Matrix, rows: Rows) -> Floats:
-        """Return the cosine similarity of live, embedded rows; known if this thread has just compared all with the vector."""
+        """Return the cosine similarity of embedded rows; known of live ones if this thread has just compared all."""
         compared: tuple[Matrix, Rows, Floats] | None = getattr(self._last, "comparison", None)
-        if compared is None or compared[0] is not vector:
+        if compared is None or compared[0] is not vector or not self.live[rows].all():
             return self._rows.compare(vector, rows)
         _, known, cosines = compared
         return cosines[np.searchsorted(known, rows)]
