@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from flask import Blueprint, Response, abort, current_app, redirect, render_template, request, url_for
+from flask import Blueprint, Response, abort, current_app, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from rcssmin import cssmin
@@ -129,9 +129,12 @@ def _menu() -> Any:
 
 def page_urls() -> PageUrls:
     """Return the URLs of pages in the wiki of the current request."""
-    retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
-    style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
-    return PageUrls(url_for("view", path="x").removesuffix("x"), retains_case, style in _PAGE_FIRST)
+    if "semantic_page_urls" not in g:
+        retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
+        style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
+        g.semantic_page_urls = PageUrls(url_for("view", path="x").removesuffix("x"), retains_case, style in _PAGE_FIRST)
+    urls: PageUrls = g.semantic_page_urls
+    return urls
 
 
 def linked_pages() -> tuple[str, ...]:
