@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -80,8 +81,15 @@ def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
 
 
 def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int, int] | None]:
-    """Return the text of a passage, where its own text begins, and what matches."""
-    return hit.snippet, hit.prefix_length + hit.overlap_length, hit.highlights, hit.best_sentence
+    """Return a passage up to the end of the section that answers best, where this section begins, and what matches."""
+    text, start, best = hit.snippet, hit.prefix_length + hit.overlap_length, hit.best_sentence
+    names = "|".join(re.escape(name) for name in hit.headings if name)
+    if best is None or not names:
+        return text, start, hit.highlights, best
+    headings = [found.span() for found in re.finditer(f"^(?:{names})$", text, re.MULTILINE) if found.start() >= start]
+    first, begin = max((each for each in headings if each[1] <= best[0]), default=(start, start))
+    end = min((first for first, _ in headings if first > best[0]), default=len(text))
+    return text[:end], begin, [each for each in hit.highlights if each[0] < start or first <= each[0] < end], best
 
 
 def trail(hit: Hit) -> tuple[str, ...]:
