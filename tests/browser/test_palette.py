@@ -268,6 +268,8 @@ def test_the_beginning_of_a_question_matches_no_title(chromium: Browser, site: L
         expect(options(page, "names")).to_have_count(0)
         page.keyboard.type(" the lights")
         expect(options(page, "names").first).to_contain_text("When the lights go out")
+        field(page).fill("lights the")
+        expect(options(page, "names").first.locator("mark")).to_have_text(["lights"])
 
 
 def test_the_query_is_there_again_and_selected(chromium: Browser, site: LiveWiki) -> None:
