@@ -108,7 +108,7 @@ def _tools(path: str | None) -> Iterator[dict[str, str]]:
         yield {"name": "Search index", "icon": "fa-heartbeat", "url": url_for("semantic_admin.index")}
     if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
         url = url_for("semantic_admin.page", path=path)
-        yield {"name": "How search sees this page", "icon": "fa-microscope", "url": url}
+        yield {"name": "Inspect this page", "icon": "fa-microscope", "url": url}
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:

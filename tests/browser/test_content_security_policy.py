@@ -75,7 +75,7 @@ def wiki_map(page: Page) -> None:
 
 
 def inspection(page: Page) -> None:
-    expect(page.get_by_role("heading", name="How search sees a page")).to_be_visible()
+    expect(page.get_by_role("heading", name="Inspect a page")).to_be_visible()
     expect(page.locator("#column-main")).to_contain_text("Before a cold spell")
 
 

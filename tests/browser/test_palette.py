@@ -200,6 +200,9 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
         page.keyboard.press("Control+k")
         lately = page.get_by_role("group", name="Recently viewed")
         expect(lately.get_by_role("option", name="Home automation services")).to_have_count(1)
+        changed = page.get_by_role("group", name="Recently changed").get_by_role("option")
+        expect(changed.first).to_be_visible()
+        assert not {each.inner_text().split("\n")[0] for each in changed.all()} & {"Home", "Home automation"}
         options(page, "recent").filter(has_text=QUESTION).click()
         expect(field(page)).to_have_value(QUESTION)
         expect(options(page, "passages").first).to_be_visible()
@@ -233,7 +236,7 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWik
         page.keyboard.type("automa")
         names = page.get_by_role("group", name="Pages").get_by_role("option")
         expect(names.first).to_contain_text("Home automation")
-        expect(names.first.locator("b")).to_have_text("automa")
+        expect(names.first.locator("mark")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
         page.wait_for_timeout(1_500)  # the pause after which "nothing" may be said
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("")
@@ -261,10 +264,12 @@ def test_the_beginning_of_a_question_matches_no_title(chromium: Browser, site: L
         opened_palette(page, site)
         with page.expect_response(re.compile("q=when&part=names")):
             page.keyboard.type("when")
-        expect(options(page, "actions").first).to_contain_text("when")
+        expect(options(page, "actions").first).to_contain_text("All results")
         expect(options(page, "names")).to_have_count(0)
         page.keyboard.type(" the lights")
         expect(options(page, "names").first).to_contain_text("When the lights go out")
+        field(page).fill("lights the")
+        expect(options(page, "names").first.locator("mark")).to_have_text(["lights"])
 
 
 def test_the_query_is_there_again_and_selected(chromium: Browser, site: LiveWiki) -> None:
@@ -289,3 +294,9 @@ def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
         page.keyboard.type("history")
         actions.get_by_role("option", name="Page history").click()
         expect(page).to_have_url(re.compile("/procedures/backup/history$"))
+        page.go_back()
+        page.keyboard.press("Control+k")
+        page.keyboard.type("edit this")
+        expect(page.locator("#semantic-palette [role=status]")).to_contain_text("Nothing")
+        expect(actions.get_by_role("option").first).to_have_attribute("aria-selected", "true")
+        expect(actions.get_by_role("option").first).to_contain_text("Edit this page")

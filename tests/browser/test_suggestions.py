@@ -36,10 +36,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
-        page.goto(f"{site.url}/services/automation")
+        page.goto(f"{site.url}/network/wireless")
         related = page.locator("#column-extra .semantic-related")
         expect(related.get_by_text("Related pages")).to_be_visible()
-        near = site.api("GET", "/related?path=services/automation&n=6").json["results"]
+        near = site.api("GET", "/related?path=network/wireless&n=6").json["results"]
         expected = [each["title"] for each in near if each["relevant"]]
         shown = related.locator("li a")
         expect(shown).to_have_count(len(expected))
@@ -47,6 +47,7 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, lo
         heights = {round(box["height"]) for each in related.locator("li").all() if (box := each.bounding_box())}
         assert len(heights) == 1
         assert violations(page, "#column-extra .semantic-related") == []
+        related.locator("li").first.hover()
         picture(page, f"related-{look}")
 
 

@@ -58,7 +58,7 @@ def work() -> ResponseReturnValue:
 @pages.get("/page")
 @guarded("ADMIN")
 def page() -> ResponseReturnValue:
-    """Return a page as search sees it."""
+    """Return the passages of a page as the model gets them."""
     values: dict[str, Any] = {"path": request.args.get("path", "")}
     status = 200
     try:
@@ -66,7 +66,7 @@ def page() -> ResponseReturnValue:
             values["inspection"] = extension().index.inspect_page(page_path(query_text(values["path"], "path")))
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
-    return render_page("inspect_page.html", title="How search sees a page", **values), status
+    return render_page("inspect_page.html", title="Inspect a page", **values), status
 
 
 @pages.route("/reindex", methods=["GET", "POST"])

@@ -79,9 +79,12 @@ def _names(query: str, filters: Filters) -> dict[str, Any]:
 
 def _is_vague(query: str) -> bool:
     """Return whether a text has hardly any content words, so that it may begin a question or any title."""
-    languages = extension().settings.languages
-    telling = [word for word in query.casefold().split() if not any(word in function_words(each) for each in languages)]
+    telling = [word for word in query.split() if not _is_function_word(word)]
     return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
+
+
+def _is_function_word(word: str) -> bool:
+    return any(word.casefold() in function_words(each) for each in extension().settings.languages)
 
 
 def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
@@ -101,8 +104,11 @@ def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option:
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    """Yield a name in parts; what only a function word of the query matches is no match."""
     at = 0
     for start, end in ranges:
+        if _is_function_word(text[start:end]):
+            continue
         yield from (Span(text[at:start]), Span(text[start:end], is_match=True))
         at = end
     yield Span(text[at:])

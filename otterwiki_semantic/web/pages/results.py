@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -82,8 +83,16 @@ def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
 
 
 def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int, int] | None]:
-    """Return the text of a passage, where its own text begins, and what matches."""
-    return hit.snippet, hit.prefix_length + hit.overlap_length, hit.highlights, hit.best_sentence
+    """Return a passage up to the end of the section that answers best, where this section begins, and what matches."""
+    text, start, best = hit.snippet, hit.prefix_length + hit.overlap_length, hit.best_sentence
+    names = "|".join(re.escape(name) for name in hit.headings if name)
+    if not names:
+        return text, start, hit.highlights, best
+    headings = [found.span() for found in re.finditer(f"^(?:{names})$", text, re.MULTILINE) if found.start() >= start]
+    place = best[0] if best else next((end for first, end in headings if text[first:end] == hit.section), start)
+    first, begin = max((each for each in headings if each[1] <= place), default=(start, start))
+    end = min((first for first, _ in headings if first > place), default=len(text))
+    return text[:end], begin, [each for each in hit.highlights if each[0] < start or first <= each[0] < end], best
 
 
 @pages.app_template_global("semantic_trail")

@@ -24,9 +24,10 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Search: best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
-SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
+MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
+SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
+_EXAMPLES, _EXAMPLES_FROM = 3, 20
 _MAX_RENDERED = 50_000
 """Characters of a passage that are shown."""
 
@@ -108,11 +109,12 @@ def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> l
 
 
 def _examples() -> list[str]:
-    """Return example queries: titles of recently changed pages."""
+    """Return example queries: titles of recently changed pages, preferably of several words."""
     try:
-        return [each.title for each in extension().index.suggest(SuggestRequest(n=3)).suggestions]
+        titles = [each.title for each in extension().index.suggest(SuggestRequest(n=_EXAMPLES_FROM)).suggestions]
     except SemanticError:
         return []
+    return sorted(titles, key=lambda title: " " not in title)[:_EXAMPLES]
 
 
 def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:

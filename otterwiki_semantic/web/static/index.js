@@ -6,16 +6,19 @@ const state = document.getElementById("index-state");
 const work = document.getElementById("index-work");
 const shown = new Map();
 
-/** Reload a part of the page, unless it has the focus. */
+/** Reload a part of the page, unless a link in it has the focus. */
 async function load(place, isExpected) {
   const { text, content, isOk } = await fetchPart(place.dataset.source);
-  if (!isOk || !isExpected(content) || place.contains(document.activeElement)) return false;
+  const used = place.contains(document.activeElement) ? document.activeElement.tagName : "";
+  if (!isOk || !isExpected(content) || (used && used !== "SUMMARY")) return false;
   if (shown.get(place) !== text) {
     const open = place.querySelector("details[open]") !== null;
     place.replaceChildren(content);
     localizeTimes(place);
     shown.set(place, text);
-    if (open) place.querySelector("details")?.setAttribute("open", "");
+    const details = place.querySelector("details");
+    if (open) details?.setAttribute("open", "");
+    if (used) details?.firstElementChild.focus();
   }
   return true;
 }

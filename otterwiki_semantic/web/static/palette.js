@@ -84,22 +84,30 @@ function commands(text) {
     here.title && ["fas fa-link", "Copy link to this page", { copy: location.origin + location.pathname }],
     here.create && ["far fa-file", "Create page", { url: here.create, key: "C" }],
   ];
-  return known.filter((each) => each && (!text || (text.length > 1 && each[1].toLowerCase().includes(text.toLowerCase())))).map((each) => made(...each));
+  return known.filter((each) => each && (!text || (text.length > 1 && each[1].toLowerCase().includes(text.toLowerCase())))).map(([icon, label, target]) => made(icon, label, { ...target, command: "" }));
 }
 
-/** Show the actions; if `isNothing` was found, a new page first. */
+/** Show the actions, first the commands that are named; if `isNothing` was found, a new page before a search. */
 function showActions(isNothing = false) {
   const text = query();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   const found = `${SEARCH}?${asQuery()}`;
   const actions = text ? [
-    made("fas fa-search", `All results for “${text}”`, { url: found }),
-    ...("answers" in here ? [made("far fa-comment", `Answer “${text}”`, { url: `${found}#answer`, key: "Alt ↵", answer: "" })] : []),
-    made("fas fa-quote-right", `Exact words: “${text}”`, { url: text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, key: "⇧ ↵", exact: "" }),
+    made("fas fa-search", "All results", { url: found }),
+    ...("answers" in here ? [made("far fa-comment", "Answer this", { url: `${found}#answer`, key: "Alt ↵", answer: "" })] : []),
+    made("fas fa-quote-right", "Search for the exact words", { url: text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, key: "⇧ ↵", exact: "" }),
     ...(here.newPage && name && !named ? [made("far fa-file", `Create page “${text}”`, { url: here.newPage.replace("NAME", name) })] : []),
   ] : [];
-  fill("actions", ...group("Actions", [...(isNothing ? actions.reverse() : actions), ...(isNarrowed() ? [] : commands(text))]));
+  fill("actions", ...group("Actions", [...(isNarrowed() ? [] : commands(text)), ...(isNothing ? actions.reverse() : actions)]));
+}
+
+/** Remove the recently changed pages that are listed as recently viewed. */
+function dropViewed() {
+  const viewed = [here, ...recent().pages].map(({ path }) => path?.toLowerCase());
+  const left = [...parts.names.querySelectorAll("a")].filter((each) => !viewed.includes(each.dataset.path) || each.remove());
+  for (const each of left.slice(RECENT)) each.remove();
+  if (!left.length) fill("names");
 }
 
 const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent !== null);
@@ -134,15 +142,15 @@ function answer() {
   settle();
 }
 
-/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and none if nothing does. */
+/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and only a command if nothing does. */
 function settle() {
   const shown = all();
   for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
   const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
   const isNothing = Boolean(parts.nearest.childElementCount);
-  const named = shown.find((each) => parts.names.contains(each) && each.querySelector("b"));
-  activate(kept || (isNothing ? null : named ?? shown[0]), { isMoved: Boolean(kept) });
+  const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
+  activate(kept || (isNothing ? options.querySelector("[data-command]") : named ?? shown[0]), { isMoved: Boolean(kept) });
 }
 
 /** Load a part; what is shown stays until then. */
@@ -156,6 +164,7 @@ async function load(name, parameters) {
     const nearest = content.querySelector(".semantic-palette-nearest");
     nearest?.remove();
     fill(name, ...content.children);
+    if (name === "names" && !query() && !isNarrowed()) dropViewed();
     if (name === "passages") {
       const isNothing = nearest && !parts.names.querySelector("[role=option]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;

@@ -55,7 +55,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
-    if (!menus) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
+    if (!menus) return say("The wiki could not answer. Retrying …", { isFailure: true }); // an error page of a proxy
     if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
       const isRead = results.contains(document.activeElement);
       const used = controls.contains(document.activeElement) ? document.activeElement.name : null;
@@ -71,7 +71,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
   } catch (error) {
-    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Retrying …");
+    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Retrying …", { isFailure: true });
   } finally {
     clearTimeout(slow);
     if (asked === signal) {
@@ -84,8 +84,9 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 /** Return whether the results will change soon: the index is being built, or could not answer. */
 const isPassing = () => results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
 
-function say(text, { isHeard = true } = {}) {
+function say(text, { isHeard = true, isFailure = false } = {}) {
   status.textContent = text;
+  status.classList.toggle("semantic-failure", isFailure);
   if (isHeard && said.textContent.trim() !== text) said.textContent = text;
 }
 

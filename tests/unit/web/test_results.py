@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
-from otterwiki_semantic.web.pages.results import filter_menus, reasons
+from otterwiki_semantic.web.pages.results import filter_menus, passage_excerpt, reasons
 from tests.support.hits import make_hit
 
 INDEX = Freshness("commit", "commit", 0)
@@ -54,3 +54,14 @@ def test_reasons_are_words() -> None:
         "the passage has most of the words",
         "2nd nearest in meaning",
     )
+
+
+def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
+    snippet = "[Garden > Winter] Close the tap.\n\nCistern\n\nThe float shows the level.\n\nPlan\n\nWater at night."
+    best = (snippet.index("The float"), snippet.index("\n\nPlan"))
+    matches = tuple((snippet.index(word), snippet.index(word) + len(word)) for word in ("tap", "Water"))
+    hit = make_hit(
+        snippet=snippet, prefix_length=18, headings=("Winter", "Cistern", "Plan"), best_sentence=best, highlights=matches
+    )
+    (line,) = passage_excerpt(hit)
+    assert [(span.text, span.is_near) for span in line.spans] == [("The float shows the level.", True)]
