@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,6 +68,8 @@ class IndexPlace:
         config = wiki_config()
         settings = read_settings(config, repository=self.repository, data_dir=self.data_dir)
         settings = read_settings(config, repository=Repository(settings.repository).root, data_dir=self.data_dir)
+        if self.folder is not None:  # only a wiki shows a map
+            settings = replace(settings, pages=tuple(name for name in settings.pages if name != "map"))
         return settings if model is None else settings_with_model(settings, model, config)
 
     def git(self) -> Repository:

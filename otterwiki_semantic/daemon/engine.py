@@ -9,7 +9,6 @@ from functools import partial
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError, SemanticError
-from otterwiki_semantic.core.records import Notation
 from otterwiki_semantic.core.settings import Settings, with_index_settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.daemon.answer_service import AnswerService
@@ -53,7 +52,7 @@ class IndexEngine:
         self._searches = searches = SearchService(settings, manager, reader, searcher, self._reranking, telemetry)
         self._answers = AnswerService(settings, searches.search, searcher.paragraphs)
         pages = PageService(manager, reader, searcher.paragraphs)
-        self._map = WikiMapBuilder(settings, manager, reader, is_wiki=repository.notation is Notation.WIKI)
+        self._map = WikiMapBuilder(settings, manager, reader)
         self._insights = insights = Insights(settings, manager, rollbacks)
         questions = find_unanswered(insights.unanswered, searcher.ask_again)
         health = HealthReporter(settings, repository, manager, reader, questions)

@@ -19,7 +19,7 @@ from otterwiki_semantic.core.records import Document, Notation
 _LABELLED = re.compile(r"(!?)\[\[([^\[\]|\\\n]+)(\\?\|)([^\[\]\n]*)\]\]|!(?=\[\[)")
 _TAG = re.compile(r"(?<!\S)#(?:\[\[([^\[\]\n]{1,100}+)\]\]|([\w/-]{1,100}+))")
 _PROPERTY = re.compile(r"\A(?:- )?(tags|alias|aliases|title)::(.+)")
-_JOURNAL = re.compile(r"(?:.*/)?journals/(\d{4})_(\d\d)_(\d\d)")
+_JOURNAL = re.compile(r"\A(?:.*/)?journals/(\d{4})_(\d\d)_(\d\d)")
 _VAULT = re.compile(r"(?<=[\[|])dendron://[^\[\]|/\n]+/")
 _MAX_TAGS = 100
 

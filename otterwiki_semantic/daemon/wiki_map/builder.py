@@ -74,9 +74,9 @@ class StoredMap(Struct, frozen=True):
 class WikiMapBuilder:
     """Build and serve the map of one data directory."""
 
-    def __init__(self, settings: Settings, manager: IndexManager, reader: ServingReader, *, is_wiki: bool = True) -> None:
+    def __init__(self, settings: Settings, manager: IndexManager, reader: ServingReader) -> None:
         self._file = settings.data_dir / "map.json"
-        self._is_on = "map" in settings.pages and is_wiki  # only a wiki shows it
+        self._is_on = "map" in settings.pages
         self._manager = manager
         self._reader = reader
         self._map = read_record(self._file, StoredMap, "the map is made again") if self._is_on else None

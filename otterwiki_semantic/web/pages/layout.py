@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from flask import Blueprint, Response, abort, current_app, g, redirect, render_template, request, url_for
+from flask import Blueprint, Response, abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from rcssmin import cssmin
@@ -27,6 +27,8 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
 """Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
+_PAGE_URLS = "otterwiki_semantic.page_urls"
+"""The key of the current request's `PageUrls` in its environment."""
 _SCRIPT_SECONDS = 300
 """How long browsers may cache a script: as long as the wiki's merged stylesheet."""
 _STATIC = Path(__file__).parents[1] / "static"
@@ -129,11 +131,12 @@ def _menu() -> Any:
 
 def page_urls() -> PageUrls:
     """Return the URLs of pages in the wiki of the current request."""
-    if "semantic_page_urls" not in g:
+    if _PAGE_URLS not in request.environ:
         retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
         style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
-        g.semantic_page_urls = PageUrls(url_for("view", path="x").removesuffix("x"), retains_case, style in _PAGE_FIRST)
-    urls: PageUrls = g.semantic_page_urls
+        prefix = url_for("view", path="x").removesuffix("x")
+        request.environ[_PAGE_URLS] = PageUrls(prefix, retains_case, style in _PAGE_FIRST)
+    urls: PageUrls = request.environ[_PAGE_URLS]
     return urls
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, TypeVar
 
 from otterwiki_semantic.core.humanize import count, ordinal
@@ -85,10 +84,10 @@ def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
 def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int, int] | None]:
     """Return a passage up to the end of the section that answers best, where this section begins, and what matches."""
     text, start, best = hit.snippet, hit.prefix_length + hit.overlap_length, hit.best_sentence
-    names = "|".join(re.escape(name) for name in hit.headings if name)
-    if not names:
-        return text, start, hit.highlights, best
-    headings = [found.span() for found in re.finditer(f"^(?:{names})$", text, re.MULTILINE) if found.start() >= start]
+    lines = text.split("\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    found = [(first, first + len(line)) for first, line in zip(starts, lines, strict=False) if line and line in hit.headings]
+    headings = [each for each in found if each[0] >= start]
     place = best[0] if best else next((end for first, end in headings if text[first:end] == hit.section), start)
     first, begin = max((each for each in headings if each[1] <= place), default=(start, start))
     end = min((first for first, _ in headings if first > place), default=len(text))

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from otterwiki_semantic.cli.common import IndexPlace
 from tests.integration.cli.test_main import Answer, run
 from tests.support.attachments import pdf, word
+from tests.support.live_wiki import make_repository
 
 Command = Callable[..., Answer]
 
@@ -45,6 +47,11 @@ def test_each_command_finds_what_is_on_the_disk(command: Command, notes: Path) -
     assert "The boiler is serviced in September. [1]" in answer.stdout, answer.stderr
     assert not list(notes.rglob(".*"))
     assert not list(notes.parent.glob("notes-*"))
+
+
+def test_a_folder_has_no_map(notes: Path, tmp_path: Path) -> None:
+    assert "map" in IndexPlace.of(make_repository(tmp_path / "wiki", {}), None, tmp_path / "of wiki").settings().pages
+    assert "map" not in IndexPlace.of(None, notes, tmp_path / "of notes").settings().pages
 
 
 def test_documents_beside_notes_are_found(command: Command, notes: Path) -> None:

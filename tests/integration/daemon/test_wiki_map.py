@@ -13,7 +13,6 @@ from statistics import median
 
 import pytest
 
-from otterwiki_semantic.content import Folder
 from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
@@ -208,14 +207,6 @@ def test_a_kept_map_that_is_damaged_is_made_again(settings: Settings, opened: Op
         kept.write_bytes(damaged)
         assert mapping.WikiMapBuilder(settings, index._manager, index._map._reader)._map is None
     assert places(ready(opened(settings))) == places(first), "the same pages begin afresh in the same way"
-
-
-def test_a_folder_has_no_map(tmp_path: Path, opened: Open) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.md").write_text("# A\n")
-    folder = Folder(tmp_path / "notes", tmp_path / "index")
-    folder.commit()
-    assert opened(Settings(folder.directory, folder.data_dir, sync_interval=3600)).map().state is MapState.UNAVAILABLE
 
 
 @pytest.mark.usefixtures("restless")
