@@ -11,7 +11,7 @@ from markupsafe import Markup
 from playwright.sync_api import Browser, expect
 
 from otterwiki_semantic.web.pages.admin import moment
-from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
 
 ADMIN = "/-/admin/semantic-search"
@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki, look: str) -> None:
     site.search("constitutional law of rome <b>")
     site.search("zigbee")
@@ -113,7 +113,7 @@ def test_nothing_is_kept_of_searches_unless_it_is_switched_on(site: LiveWiki, tm
         assert "No judged queries are configured" in text
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone", "plain"])
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
 
 HEALTH = "/-/semantic-search/health"
@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + HEALTH)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.browser import BEHAVIOURS, LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
 
@@ -79,7 +79,7 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         expect(heading).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_a_misspelled_word_is_corrected_unless_that_is_not_wanted(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
         page.goto(f"{site.url}{SEARCH}?q=zigbee+stcik")
@@ -288,17 +288,6 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
         expect(page.get_by_role("status")).to_contain_text("cannot be reached")
         page.unroute("**/results?**")  # it is asked again without a key
         expect(page.get_by_role("status")).to_contain_text("passage")
-
-
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-@pytest.mark.parametrize("query", ["", "?q=zigbee&tag=zigbee", "?q=constitutional+law+of+rome", "?q=x&mode=odd"])
-def test_nothing_stands_in_anybodys_way(chromium: Browser, site: LiveWiki, look: str, query: str) -> None:
-    with opened(chromium, site, look) as page:
-        page.goto(site.url + SEARCH + query)
-        for summary in page.locator("#semantic-results summary:visible").all():
-            summary.click()
-        assert violations(page, "#column-main") == []
-        assert not is_scrolling_sideways(page)
 
 
 def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:

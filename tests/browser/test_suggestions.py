@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import BEHAVIOURS, LOOKS, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit
 
@@ -117,7 +117,7 @@ def test_an_old_revision_and_the_editor_are_left_alone(chromium: Browser, site: 
         assert page.locator(".semantic-related").count() == 0
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
         reply = page.goto(f"{site.url}/services/automaton")

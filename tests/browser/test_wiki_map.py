@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from otterwiki_semantic.core.records import MapState
-from tests.support.browser import LOOKS, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, eventually, make_repository
 
@@ -80,7 +80,7 @@ def place_of(page: Page, title: str) -> tuple[float, float]:
     return float(box[0]), float(box[1])
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", BEHAVIOURS)
 def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: LiveWiki, look: str) -> None:
     points = map_of(site)["points"]
     with opened(chromium, site, look) as page:
