@@ -199,10 +199,11 @@ class Folder(Repository):
 
 
 def _patterns(rule: AttachmentRule) -> str:
-    """Return the lines of a .gitignore that include the files of a rule."""
+    """Return the lines of a .gitignore that include the files of a rule; git's globs also match directories."""
     extensions = (extension for extension, kind in KIND_OF_EXTENSION.items() if kind in rule.kinds)
     any_case = ("".join(f"[{letter}{letter.upper()}]" for letter in extension) for extension in extensions)
-    return "".join(f"!/{each}\n" for each in rule.globs or (f"**/*.{extension}" for extension in any_case))
+    globs = rule.globs or (f"**/*.{extension}" for extension in any_case)
+    return "".join(f"!/{glob}\n!/{glob.removesuffix('/')}/**\n" for glob in globs)
 
 
 def _terminated(paths: Iterable[bytes]) -> bytes:

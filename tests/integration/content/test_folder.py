@@ -162,7 +162,8 @@ def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, 
     assert tracked() == ["Lease.PDF", "sub/b.md", "sub/offer.eml"]
     settings = Settings(tmp_path / "index" / "folder.git", tmp_path / "index")
     assert Repository.of(settings).unread_attachments("HEAD") == {"pdf": 1}
-    assert tracked("sub/**", "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
+    for directory in ("sub/**", "sub", "sub/"):
+        assert tracked(directory, "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
     with (notes / "Lease.PDF").open("wb") as grown:
         grown.truncate(MAX_FILE_BYTES + 1)
     assert tracked() == ["sub/b.md", "sub/offer.eml"]
