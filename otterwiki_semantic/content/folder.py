@@ -147,10 +147,12 @@ class Folder(Repository):
         return path.endswith(b".md") or self.attachments.kind_of(os.fsdecode(path)) is not None
 
     def _is_file(self, path: bytes) -> bool:
-        """Whether there is a regular file, small enough to be read."""
+        """Whether there is a regular file, not behind a symbolic link, and small enough to be read."""
+        full = self._full(path)
         try:
-            found = os.lstat(self._full(path))
-            return stat.S_ISREG(found.st_mode) and (path.endswith(b".md") or found.st_size <= MAX_FILE_BYTES)
+            found = os.lstat(full)
+            is_small = path.endswith(b".md") or found.st_size <= MAX_FILE_BYTES
+            return stat.S_ISREG(found.st_mode) and is_small and os.path.realpath(full) == full
         except PermissionError:
             return True  # in a directory that is not accessible for now
         except OSError:

@@ -198,10 +198,14 @@ def test_symbolic_links_are_not_followed(folder: Folder, notes: Path, tmp_path: 
     (notes / "link.md").symlink_to(tmp_path / "outside" / "secret.md")
     (notes / "directory").symlink_to(tmp_path / "outside")
     (notes / "dangling.md").symlink_to("nowhere")
+    write(notes, {"moved/c.md": "# C\n"})
     folder.commit()
-    assert texts(folder).keys() == {"a", "sub/b"}
+    assert texts(folder).keys() == {"a", "sub/b", "moved/c"}
     (notes / "a.md").unlink()
     (notes / "a.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (notes / "moved").rename(tmp_path / "outside" / "moved")
+    (notes / "moved").symlink_to(tmp_path / "outside" / "moved")
+    write(tmp_path / "outside", {"moved/c.md": "# Changed\n"})
     folder.commit()
     assert texts(folder).keys() == {"sub/b"}
 
