@@ -15,7 +15,7 @@ from otterwiki_semantic.content.attachments.markup import decode_text, escape, h
 from otterwiki_semantic.content.attachments.paging import parse_attachment
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.core.errors import AttachmentError
+from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
 from tests.support.attachments import image, needs_tesseract, pdf, word
@@ -82,6 +82,15 @@ def test_files_are_read_again_once_a_language_of_ocr_is_installed(tmp_path: Path
     tesseract_languages.cache_clear()
     assert [rule.ocr for rule in rules] == [None, "eng", "eng+deu"]
     assert len({rule.key for rule in rules}) == 3
+
+
+@needs_tesseract
+def test_a_scan_that_takes_too_long_is_no_file_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.content.attachments.ocr._SECONDS", 0)
+    with pytest.raises(LimitExceededError, match="longer than 0 s"):
+        markdown("a.png", image("Scanned."), "eng")
+    problem = file_to_markdown("a.pdf", FileKind.PDF, image("Scanned.", file_format="PDF"), "eng")[1]
+    assert problem == "its page 1 took Tesseract longer than 0 s"
 
 
 def test_ocr_opens_no_file_that_an_image_names(tmp_path: Path) -> None:
