@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from shutil import which
 
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
@@ -38,6 +37,7 @@ KIND_OF_EXTENSION: Mapping[str, FileKind] = {
 _OFFICE = (FileKind.WORD, FileKind.SLIDES, FileKind.SHEET, FileKind.BOOK)
 _DOCUMENTS = frozenset((FileKind.PDF, *_OFFICE, FileKind.MAIL, FileKind.IMAGE))
 """The kinds that are indexed in a folder unless the setting has globs: not the source code of a project."""
+_TESSERACT_SECONDS = 30
 _MODULES = {FileKind.PDF: "pypdfium2", **dict.fromkeys(_OFFICE, "kreuzberg")}
 
 
@@ -55,10 +55,12 @@ def missing_kinds() -> frozenset[FileKind]:
 @cache
 def tesseract_languages() -> frozenset[str]:
     """Return the languages that Tesseract can read; none if it is not installed."""
-    if which("tesseract") is None:
+    command = ("tesseract", "--list-langs")
+    try:
+        listed = subprocess.check_output(command, stderr=subprocess.STDOUT, timeout=_TESSERACT_SECONDS)
+    except (OSError, subprocess.SubprocessError):
         return frozenset()
-    listed = subprocess.run(("tesseract", "--list-langs"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return frozenset(listed.stdout.decode(errors="replace").split())
+    return frozenset(listed.decode(errors="replace").splitlines())
 
 
 @dataclass(frozen=True, slots=True)
