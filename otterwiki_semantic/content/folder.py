@@ -147,10 +147,12 @@ class Folder(Repository):
         return path.endswith(b".md") or self.attachments.kind_of(os.fsdecode(path)) is not None
 
     def _is_file(self, path: bytes) -> bool:
-        """Whether there is a regular file, small enough to be read."""
+        """Whether there is a regular file, not behind a symbolic link, and small enough to be read."""
+        full = self._full(path)
         try:
-            found = os.lstat(self._full(path))
-            return stat.S_ISREG(found.st_mode) and (path.endswith(b".md") or found.st_size <= MAX_FILE_BYTES)
+            found = os.lstat(full)
+            is_small = path.endswith(b".md") or found.st_size <= MAX_FILE_BYTES
+            return stat.S_ISREG(found.st_mode) and is_small and os.path.realpath(full) == full
         except PermissionError:
             return True  # in a directory that is not accessible for now
         except OSError:
@@ -199,10 +201,11 @@ class Folder(Repository):
 
 
 def _patterns(rule: AttachmentRule) -> str:
-    """Return the lines of a .gitignore that include the files of a rule."""
+    """Return the lines of a .gitignore that include the files of a rule; git's globs also match directories."""
     extensions = (extension for extension, kind in KIND_OF_EXTENSION.items() if kind in rule.kinds)
     any_case = ("".join(f"[{letter}{letter.upper()}]" for letter in extension) for extension in extensions)
-    return "".join(f"!/{each}\n" for each in rule.globs or (f"**/*.{extension}" for extension in any_case))
+    globs = rule.globs or (f"**/*.{extension}" for extension in any_case)
+    return "".join(f"!/{glob}\n!/{glob.removesuffix('/')}/**\n" for glob in globs)
 
 
 def _terminated(paths: Iterable[bytes]) -> bytes:

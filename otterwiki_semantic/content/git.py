@@ -100,7 +100,7 @@ class Repository:
     @classmethod
     def of(cls, settings: Settings) -> Repository:
         """Return the repository for these settings."""
-        rule = attachment_rule(settings, is_folder=(settings.repository / NOTATION).exists())
+        rule = attachment_rule(settings, is_folder=_notation(settings.repository) is not Notation.WIKI)
         return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
 
     @cached_property
@@ -112,10 +112,7 @@ class Repository:
     @cached_property
     def notation(self) -> Notation:
         """The syntax of links in pages: notes if the repository tracks a folder."""
-        try:
-            return Notation((self._directories[0] / NOTATION).read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            return Notation.WIKI
+        return _notation(self._directories[0])
 
     @property
     def root(self) -> Path:
@@ -401,6 +398,13 @@ class Repository:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None
         except subprocess.TimeoutExpired:
             raise RepositoryError(f"git did not answer within {timeout} s: {' '.join(command)}") from None
+
+
+def _notation(git_directory: Path) -> Notation:
+    try:
+        return Notation((git_directory / NOTATION).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return Notation.WIKI
 
 
 def _read_line(path: str) -> str:

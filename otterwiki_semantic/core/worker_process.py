@@ -129,7 +129,7 @@ class WorkerProcess:
             return None
         with suppress(subprocess.TimeoutExpired):
             return process.wait(seconds)
-        process.kill()
+        _kill(process)
         return process.wait()
 
     def close(self) -> None:
@@ -137,11 +137,17 @@ class WorkerProcess:
         self._is_closed = True
         process = self._process
         if process is not None:
-            process.kill()
+            _kill(process)
             process.wait()
 
     def __del__(self) -> None:
         self.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a running process and the programs that it has started."""
+    if process.poll() is None:  # otherwise its number may be another one's by now
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def main(niceness: int, memory_bytes: int) -> None:
@@ -162,7 +168,7 @@ def _end_with_caller() -> None:
     watch = select.poll()
     watch.register(0, 0)  # only reports that the other end is closed
     watch.poll()
-    os._exit(1)
+    os.killpg(0, signal.SIGKILL)
 
 
 def restart_clock(seconds: float) -> None:

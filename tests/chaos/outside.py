@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from otterwiki_semantic.core.settings import Settings
@@ -53,7 +54,8 @@ def _index(orders: Orders) -> IndexClient:
 def _end(orders: Orders, name: signal.Signals) -> None:
     """Send a signal to the owner, and wait for its end; it has to be there."""
     for pid in eventually(lambda: _owners(orders), _END_SECONDS, "an owner runs"):
-        os.kill(pid, name)
+        with suppress(ProcessLookupError):  # a program that the owner started has its files open for a moment
+            os.kill(pid, name)
     eventually(lambda: not _owners(orders) and _is_let_go(Path(orders.data_dir)), _END_SECONDS, "the owner has ended")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.cli.doctor.index import serving_directory
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.attachments import tesseract_languages
 from otterwiki_semantic.core.errors import RepositoryError, SemanticError
 from otterwiki_semantic.core.files import directory_size, try_lock
 from otterwiki_semantic.core.hints import SHOW_CAPITALS
@@ -23,7 +24,7 @@ from otterwiki_semantic.core.records import Notation, PageUrls
 from otterwiki_semantic.core.settings import BUNDLED, EXCLUDE, Settings, read_flag
 from otterwiki_semantic.daemon import socket_location
 
-_TOOL_SECONDS = 10
+_GIT_SECONDS = 10
 _SAMPLED_PAGES, _SAMPLED_BYTES = 60, 20_000
 _MIN_SHARE = 0.1
 """The least share of pages in a language for it to be reported."""
@@ -51,7 +52,7 @@ def check_repository(context: DoctorContext) -> Iterator[Finding]:
     if git is None:
         yield problem("git", "not found on the PATH of this process", "install it: apt-get install git")
         return
-    version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False).stdout
+    version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
     yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
     if context.settings is not None:
         yield from _repository(context, context.settings)
@@ -96,11 +97,8 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
 
 
 def _ocr(languages: str) -> Finding:
-    """Check Tesseract and its languages, without which it reads less, or nothing, and reports no error."""
-    command, installed = ("tesseract", "--list-langs"), list[str]()
-    with suppress(OSError, subprocess.TimeoutExpired):
-        installed = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_SECONDS, check=False).stdout.split()
-    missing = [language for language in languages.split("+") if language not in installed]
+    """Check Tesseract and its languages; it reads only those that are installed."""
+    missing = [language for language in languages.split("+") if language not in tesseract_languages()]
     if not missing:
         return ok("OCR", f"Tesseract reads {languages}")
     packages = " ".join(f"tesseract-ocr-{language.replace('_', '-').lower()}" for language in missing)

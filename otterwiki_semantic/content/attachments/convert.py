@@ -10,7 +10,7 @@ import zipfile
 from otterwiki_semantic.content.attachments import markup
 from otterwiki_semantic.content.attachments.ocr import image_to_markdown
 from otterwiki_semantic.content.attachments.pdf import pdf_to_markdown
-from otterwiki_semantic.core.errors import AttachmentError
+from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import forbid_network
@@ -35,12 +35,15 @@ _SLIDE_MARKER = re.compile(rf"^{_SLIDE}(\d+)$", re.MULTILINE)
 
 
 def file_to_markdown(path: str, kind: FileKind, content: bytes, ocr: str | None) -> tuple[str, str | None]:
-    """Return a file as Markdown without front matter, and a note on what is missing. Errors: `AttachmentError`."""
+    """Return a file as Markdown without front matter, and a note on what is missing.
+
+    Errors: `AttachmentError`; `LimitExceededError` if another attempt may succeed.
+    """
     forbid_network()
     extension = posixpath.splitext(path)[1][1:].lower()
     try:
         text, problem = _converted(extension, kind, content, ocr)
-    except (AttachmentError, MemoryError):
+    except (AttachmentError, LimitExceededError, MemoryError):
         raise
     except Exception as error:
         raise AttachmentError(f"is damaged: {type(error).__name__}") from error

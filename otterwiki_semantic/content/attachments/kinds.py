@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from shutil import which
 
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
@@ -37,6 +37,7 @@ KIND_OF_EXTENSION: Mapping[str, FileKind] = {
 _OFFICE = (FileKind.WORD, FileKind.SLIDES, FileKind.SHEET, FileKind.BOOK)
 _DOCUMENTS = frozenset((FileKind.PDF, *_OFFICE, FileKind.MAIL, FileKind.IMAGE))
 """The kinds that are indexed in a folder unless the setting has globs: not the source code of a project."""
+_TESSERACT_SECONDS = 30
 _MODULES = {FileKind.PDF: "pypdfium2", **dict.fromkeys(_OFFICE, "kreuzberg")}
 
 
@@ -51,6 +52,17 @@ def missing_kinds() -> frozenset[FileKind]:
     return frozenset(kind for kind, module in _MODULES.items() if find_spec(module) is None)
 
 
+@cache
+def tesseract_languages() -> frozenset[str]:
+    """Return the languages that Tesseract can read; none if it is not installed."""
+    command = ("tesseract", "--list-langs")
+    try:
+        listed = subprocess.check_output(command, stderr=subprocess.STDOUT, timeout=_TESSERACT_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    return frozenset(listed.decode(errors="replace").splitlines())
+
+
 @dataclass(frozen=True, slots=True)
 class AttachmentRule:
     """Selects the attached files to index. In a wiki, a file is attached to the page whose path is the file's folder."""
@@ -61,7 +73,7 @@ class AttachmentRule:
     lacking: frozenset[FileKind] = frozenset()
     """Kinds that would be indexed if their library were installed."""
     ocr: str | None = None
-    """Tesseract's languages for reading images."""
+    """Tesseract's languages for reading images: those of the setting that are installed."""
     is_folder: bool = False
     """Whether files need no page that they are attached to."""
 
@@ -84,7 +96,8 @@ def attachment_rule(settings: Settings, *, is_folder: bool = False) -> Attachmen
     wanted = settings.attachments
     if wanted is False:
         return NO_ATTACHMENTS
-    ocr = settings.ocr if which("tesseract") else None
+    installed = [each for each in settings.ocr.split("+") if each in tesseract_languages()] if settings.ocr else []
+    ocr = "+".join(installed) or None
     kinds = _DOCUMENTS if is_folder and wanted is True else frozenset(FileKind)
     kinds -= missing_kinds() | (set() if ocr else {FileKind.IMAGE})
     return AttachmentRule(kinds, () if wanted is True else wanted, missing_kinds(), ocr, is_folder)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from otterwiki_semantic.content.attachments.markup import escape, page_marker, table
 from otterwiki_semantic.content.attachments.ocr import image_to_markdown
-from otterwiki_semantic.core.errors import AttachmentError
+from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -59,11 +59,11 @@ def pdf_to_markdown(content: bytes, ocr: str | None) -> tuple[str, str | None]:
     levels = _heading_levels([line for page in pages for line in page])
     texts = ["\n\n".join(_blocks(lines, levels)) for lines in pages]
     problem = f"only its first {MAX_PAGES:,} of {count:,} pages are indexed" if count > MAX_PAGES else None
-    problem = (_read_scans(document, texts, ocr) if ocr else None) or problem
-    if not any(texts):
+    unread = _read_scans(document, texts, ocr) if ocr else None
+    if not any(texts) and not unread:
         hint = "" if ocr else "; if it is scanned, it can be read with SEMANTIC_OCR"
         raise AttachmentError(f"has no text{hint}")
-    return "\n\n".join(f"{page_marker(number)}\n\n{text}" for number, text in enumerate(texts, 1)), problem
+    return "\n\n".join(f"{page_marker(number)}\n\n{text}" for number, text in enumerate(texts, 1)), unread or problem
 
 
 def _read_scans(document: pypdfium2.PdfDocument, texts: list[str], languages: str) -> str | None:
@@ -74,7 +74,7 @@ def _read_scans(document: pypdfium2.PdfDocument, texts: list[str], languages: st
             return problem or f"its scanned pages from page {number + 1} on take too long to read"
         try:
             texts[number] = image_to_markdown(_image(document, number), languages)
-        except (AttachmentError, RuntimeError) as error:
+        except (AttachmentError, LimitExceededError, RuntimeError) as error:
             problem = problem or f"its page {number + 1} {error}"
     return problem
 

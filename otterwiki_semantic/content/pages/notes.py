@@ -39,7 +39,8 @@ def as_wiki_text(text: str, notation: Notation) -> str:
     parts: list[str] = []
     done = 0
     if notation is Notation.DENDRON:
-        text = _VAULT.sub("", text)
+        prose = without_code(text)
+        text = _VAULT.sub(lambda vault: "" if prose.startswith(vault[0], vault.start()) else vault[0], text)
     for match in _LABELLED.finditer(without_code(text)):
         embeds, page, bar, label = match.groups()
         is_swapped = page and notation is Notation.NOTES

@@ -91,6 +91,8 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
     place = best[0] if best else next((end for first, end in headings if text[first:end] == hit.section), start)
     first, begin = max((each for each in headings if each[1] <= place), default=(start, start))
     end = min((first for first, _ in headings if first > place), default=len(text))
+    if not text[begin:end].strip():  # a passage of headings only
+        first, begin, end = start, start, len(text)
     return text[:end], begin, [each for each in hit.highlights if each[0] < start or first <= each[0] < end], best
 
 

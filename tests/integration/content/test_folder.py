@@ -162,7 +162,8 @@ def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, 
     assert tracked() == ["Lease.PDF", "sub/b.md", "sub/offer.eml"]
     settings = Settings(tmp_path / "index" / "folder.git", tmp_path / "index")
     assert Repository.of(settings).unread_attachments("HEAD") == {"pdf": 1}
-    assert tracked("sub/**", "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
+    for directory in ("sub/**", "sub", "sub/"):
+        assert tracked(directory, "*.PDF") == ["Lease.PDF", "sub/b.md", "sub/offer.eml", "sub/run.py"]
     with (notes / "Lease.PDF").open("wb") as grown:
         grown.truncate(MAX_FILE_BYTES + 1)
     assert tracked() == ["sub/b.md", "sub/offer.eml"]
@@ -197,10 +198,14 @@ def test_symbolic_links_are_not_followed(folder: Folder, notes: Path, tmp_path: 
     (notes / "link.md").symlink_to(tmp_path / "outside" / "secret.md")
     (notes / "directory").symlink_to(tmp_path / "outside")
     (notes / "dangling.md").symlink_to("nowhere")
+    write(notes, {"moved/c.md": "# C\n"})
     folder.commit()
-    assert texts(folder).keys() == {"a", "sub/b"}
+    assert texts(folder).keys() == {"a", "sub/b", "moved/c"}
     (notes / "a.md").unlink()
     (notes / "a.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (notes / "moved").rename(tmp_path / "outside" / "moved")
+    (notes / "moved").symlink_to(tmp_path / "outside" / "moved")
+    write(tmp_path / "outside", {"moved/c.md": "# Changed\n"})
     folder.commit()
     assert texts(folder).keys() == {"sub/b"}
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.settings import Settings
 from tests.support.live_wiki import commit, git, head_of, make_repository
 
 
@@ -327,6 +328,12 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     assert (repository.root_commit(), repository.resolve_commit(first[:8])) == (first, first)
     assert repository.commits_between(first, head, 10) == 1
     assert not trapped.exists(), trapped.read_text()
+
+
+def test_a_wiki_with_a_page_called_notation_is_not_a_folder(tmp_path: Path) -> None:
+    files = dict.fromkeys(("notation.md", "notation/run.py", "elsewhere/run.py"), "x")
+    repository = Repository.of(Settings(make_repository(tmp_path / "wiki", files), tmp_path / "index"))
+    assert repository.attachment_blobs("HEAD").keys() == {"notation/run.py"}
 
 
 def test_a_blob_is_read_up_to_a_limit(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.attachments import file_kind, file_to_markdown
+from otterwiki_semantic.content.attachments import attachment_rule, file_kind, file_to_markdown, tesseract_languages
 from otterwiki_semantic.content.attachments.markup import decode_text, escape, html_to_markdown
 from otterwiki_semantic.content.attachments.paging import parse_attachment
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.core.errors import AttachmentError
+from otterwiki_semantic.core.errors import AttachmentError, LimitExceededError
 from otterwiki_semantic.core.records import FileKind
+from otterwiki_semantic.core.settings import Settings
 from tests.support.attachments import image, needs_tesseract, pdf, word
 
 LONG = "The tenant pays the rent until the third working day of each month, to the account that the landlord names. " * 4
@@ -68,6 +69,28 @@ def test_scanned_pages_of_a_pdf_are_read_by_ocr(tmp_path: Path) -> None:
     assert markdown("a.pdf", (tmp_path / "a.pdf").read_bytes(), "eng") == (
         "<!-- page 1 -->\n\nPrinted.\n\n<!-- page 2 -->\n\nScanned."
     )
+
+
+@needs_tesseract
+def test_files_are_read_again_once_a_language_of_ocr_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    rules = []
+    for language in ("osd", "eng", "deu"):
+        (tmp_path / f"{language}.traineddata").touch()
+        tesseract_languages.cache_clear()
+        rules.append(attachment_rule(Settings(tmp_path, tmp_path, ocr="eng+deu")))
+    tesseract_languages.cache_clear()
+    assert [rule.ocr for rule in rules] == [None, "eng", "eng+deu"]
+    assert len({rule.key for rule in rules}) == 3
+
+
+@needs_tesseract
+def test_a_scan_that_takes_too_long_is_no_file_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.content.attachments.ocr._SECONDS", 0)
+    with pytest.raises(LimitExceededError, match="longer than 0 s"):
+        markdown("a.png", image("Scanned."), "eng")
+    problem = file_to_markdown("a.pdf", FileKind.PDF, image("Scanned.", file_format="PDF"), "eng")[1]
+    assert problem == "its page 1 took Tesseract longer than 0 s"
 
 
 def test_ocr_opens_no_file_that_an_image_names(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def test_dendron_writes_the_label_first() -> None:
 def test_dendron_names_the_vault_of_a_note() -> None:
     document = parse_page("a", "[[x|dendron://main/lang.python]] [[dendron://main/b#c]]", Notation.DENDRON)
     assert [(link.url, link.text) for link in document.links] == [("/lang.python", "x"), ("/b#c", "b#c")]
+    code = "`[[dendron://main/b]]`"
+    assert as_wiki_text(code, Notation.DENDRON) == code
 
 
 @pytest.mark.parametrize(

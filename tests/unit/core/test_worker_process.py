@@ -84,8 +84,20 @@ def test_an_idle_process_ends_and_another_one_answers() -> None:
     worker.close()
 
 
+def start_program() -> int:
+    return subprocess.Popen(["sleep", "600"]).pid
+
+
+def test_a_program_that_it_has_started_ends_with_it(worker: WorkerProcess) -> None:
+    program = worker.call(5, start_program)
+    assert is_running(program)
+    worker.close()
+    wait_until_ended(program)
+
+
 def hold(file: Path) -> None:
-    file.write_text(str(os.getpid()))
+    program = start_program()
+    file.write_text(f"{os.getpid()} {program}")
     signal.pause()
 
 
@@ -95,6 +107,7 @@ def test_it_ends_with_its_caller_even_during_a_call(tmp_path: Path) -> None:
     code = "from pathlib import Path; from tests.unit.core.test_worker_process import WorkerProcess, hold; WorkerProcess().call"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", f"{code}(60, hold, Path({str(file)!r}))"], env=environment) as caller:
-        process = int(file.read_text())
+        processes = map(int, file.read_text().split())
         caller.kill()
-    wait_until_ended(process)
+    for process in processes:
+        wait_until_ended(process)

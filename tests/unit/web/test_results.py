@@ -65,3 +65,9 @@ def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
     )
     (line,) = passage_excerpt(hit)
     assert [(span.text, span.is_near) for span in line.spans] == [("The float shows the level.", True)]
+
+
+def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
+    hit = make_hit(snippet="[Garden] Winter\n\nPlan", prefix_length=9, headings=("Winter", "Plan"), section="Plan")
+    (line,) = passage_excerpt(hit)
+    assert "".join(span.text for span in line.spans) == "Winter · Plan"
