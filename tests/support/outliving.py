@@ -11,8 +11,8 @@ from tests.support.processes import is_running
 
 _SESSION = "OTTERWIKI_TEST_SESSION"
 """The environment variable by which all processes of a session are known."""
-_ENDS_WITH_SESSION = "from multiprocessing."
-"""A process that Python starts for others, and that ends with this one."""
+_ENDING_WITH_SESSION = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
+"""Processes that Python starts for others, and that end with this one."""
 _SECONDS = 20.0
 """An index daemon ends five seconds after its last client, in order; nothing else has a reason to take so long."""
 
@@ -42,7 +42,7 @@ def _of_session(pid: int) -> str:
         environment = dict(each.partition("=")[::2] for each in (place / "environ").read_text(errors="replace").split("\0"))
         if environment.get(_SESSION) == os.environ[_SESSION]:
             command = (place / "cmdline").read_text(errors="replace").replace("\0", " ")[:200]
-            if _ENDS_WITH_SESSION in command:
+            if any(module in command for module in _ENDING_WITH_SESSION):
                 return ""
             return f"{pid} of {environment.get('PYTEST_CURRENT_TEST', 'no test')}: {command}"
     return ""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.attachments import file_kind
 from otterwiki_semantic.content.pages import as_wiki_text, page_key, page_name
 from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, StoredChunk
 from otterwiki_semantic.search import Scale
@@ -83,7 +84,9 @@ class Survey:
 
     def page(self, path: str) -> PlaceInPage:
         """Return a page or an attached file as a whole."""
-        return PlaceInPage(path, self.by_path[path].title if path in self.by_path else page_name(path))
+        if path in self.by_path:
+            return PlaceInPage(path, self.by_path[path].title)
+        return PlaceInPage(path, page_name(path), kind=file_kind(path))
 
     def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
         """Return the section of a page that contains a line."""
