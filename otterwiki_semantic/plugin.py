@@ -51,7 +51,7 @@ class SemanticSearchPlugin:
         register(app, index, settings)
         self._apps.add(app)
         if settings.api_key is None:
-            app.logger.info("semantic search: OTTERWIKI_API_KEY is not set: programs cannot use the API")
+            app.logger.info("semantic search: OTTERWIKI_API_KEY is not set: programs may do what the wiki allows everybody")
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
         try:

@@ -115,9 +115,14 @@ def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
     returns to the newer index.
     """
     with place.open() as index:
-        wanted = index.roll_back().generation
+        before, wanted = index.status().generation, index.roll_back().generation
 
         def is_back(status: IndexStatus) -> bool:
+            if status.generation not in {before, wanted}:
+                raise IndexUnavailableError(
+                    "the settings of this command are not those that were rolled back, so the index was built again with them;"
+                    " set what the wiki's environment sets, and roll back again"
+                )
             return status.generation == wanted and equals_head(status)
 
         status = follow(index, "returning", is_back, running)

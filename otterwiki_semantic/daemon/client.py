@@ -32,6 +32,7 @@ _SECONDS = {  # if not _ANSWER_SECONDS
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
 _NOTIFY_SECONDS = 0.05
+_HELLO_SECONDS = 0.5
 _RETRY_SECONDS = 0.05
 _FOREIGN_SECONDS = 7.0
 """The time after which an unused daemon of another repository has exited."""
@@ -134,10 +135,12 @@ class IndexClient:
             log.warning("the index daemon was not notified of a change and will find it at its next check: %s", error)
 
     def start(self) -> None:
-        """Start the daemon unless one runs; returns at once. Errors: `DaemonUnavailableError`."""
+        """Start the daemon unless one runs that accepts this client; returns at once. Errors: `DaemonUnavailableError`."""
         try:
-            self._hold_lease()
+            is_accepted = self._is_accepted(self._hold_lease())
         except OSError:
+            is_accepted = False
+        if not is_accepted:
             self._launcher.ensure_running()
 
     def close(self) -> None:
@@ -263,6 +266,22 @@ class IndexClient:
                 self._lease[1].close()
             self._lease = (os.getpid(), connection)
         return self._lease[1]
+
+    @staticmethod
+    def _is_accepted(lease: socket.socket) -> bool:
+        """Return False if the daemon ends because this client has another version or other settings."""
+        lease.settimeout(_HELLO_SECONDS)
+        try:
+            protocol.read_reply(lease.recv(4096))
+        except DaemonMismatchError as error:
+            return isinstance(error, DaemonForeignError)
+        except TimeoutError:  # it is busy
+            return True
+        except (LookupError, ValueError):  # the end of the connection, or an answer of another version
+            return False
+        finally:
+            lease.setblocking(False)
+        return True
 
 
 class DisabledIndex(IndexClient):

@@ -320,6 +320,12 @@ def test_an_owner_of_other_settings_gives_way_to_the_wiki_and_serves_the_command
     assert ready(connect(changed)).owner_pid != pid
 
 
+def test_an_owner_of_the_new_settings_is_started_before_anybody_asks(settings: Settings, connect: Connect) -> None:
+    pid = ready(connect()).owner_pid
+    connect(replace(settings, sync_interval=7)).start()
+    eventually(lambda: (owners := owners_of(settings.data_dir)) and pid not in owners)
+
+
 @pytest.mark.parametrize("closed", [(0, 1), (0, 1, 2), (2,)])
 def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings: Settings, closed: tuple[int, ...]) -> None:
     script = (
