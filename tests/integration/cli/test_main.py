@@ -15,9 +15,13 @@ from typing import Any
 
 import pytest
 
+from otterwiki_semantic.core.records import RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import IndexClient
 from tests.support.fork_server import python
+from tests.support.handbook import HANDBOOK
 from tests.support.light_parts import PYTHON
-from tests.support.live_wiki import LiveWiki, commit, eventually, git, make_repository
+from tests.support.live_wiki import LiveWiki, commit, eventually, git, is_settled, make_repository
 from tests.support.processes import is_running
 from tests.support.tiny_models import write_onnx
 
@@ -111,6 +115,20 @@ def test_a_rollback_serves_the_index_of_the_settings_before(repository: Path, mo
     assert (status["generation"], status["embedded_texts"], status["rollback"]["model"]) == (before, 0, "minilm")
     shown = run("status", "--repository", repository)
     assert "is configured, but not in use: an administrator asked for it" in shown.stdout
+
+
+def test_a_rollback_without_the_wikis_settings_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository, data_dir = make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "repository-semantic"
+    for chunks in ("minilm", "fixed"):
+        wiki = IndexClient(Settings(repository, data_dir, chunks=chunks, pages=()))
+        eventually(lambda index=wiki: is_settled(index.status()) and index.status().rebuild.state is not RebuildState.RUNNING)
+        if chunks == "minilm":
+            wiki.close()
+    monkeypatch.setenv("SEMANTIC_CHUNKS", "minilm:target=60")
+    answer = run("rollback", "--repository", repository)
+    wiki.close()
+    assert answer.returncode == 1, answer.stdout
+    assert "the settings of this command are not those that were rolled back" in answer.stderr
 
 
 def test_the_repository_comes_from_the_wikis_settings(repository: Path, tmp_path: Path) -> None:
