@@ -9,7 +9,9 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +119,20 @@ def test_a_rollback_serves_the_index_of_the_settings_before(repository: Path, mo
     assert "is configured, but not in use: an administrator asked for it" in shown.stdout
 
 
+def is_built(index: IndexClient) -> bool:
+    status = index.status()
+    return is_settled(status) and status.rebuild.state is not RebuildState.RUNNING
+
+
 def test_a_rollback_without_the_wikis_settings_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository, data_dir = make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "repository-semantic"
-    for chunks in ("minilm", "fixed"):
-        wiki = IndexClient(Settings(repository, data_dir, chunks=chunks, pages=()))
-        eventually(lambda index=wiki: is_settled(index.status()) and index.status().rebuild.state is not RebuildState.RUNNING)
-        if chunks == "minilm":
-            wiki.close()
-    monkeypatch.setenv("SEMANTIC_CHUNKS", "minilm:target=60")
-    answer = run("rollback", "--repository", repository)
-    wiki.close()
+    settings = Settings(repository, data_dir, chunks="fixed", pages=())
+    with closing(IndexClient(replace(settings, chunks="minilm"))) as index:
+        eventually(partial(is_built, index))
+    with closing(IndexClient(settings)) as index:
+        eventually(partial(is_built, index))
+        monkeypatch.setenv("SEMANTIC_CHUNKS", "minilm:target=60")
+        answer = run("rollback", "--repository", repository)
     assert answer.returncode == 1, answer.stdout
     assert "the settings of this command are not those that were rolled back" in answer.stderr
 
