@@ -12,6 +12,7 @@ from otterwiki_semantic.embedding.query_embedder import mean_vector as mean_vect
 from otterwiki_semantic.embedding.vectors import WORDS_ONLY as WORDS_ONLY
 from otterwiki_semantic.embedding.vectors import embed_passages as embed_passages
 from otterwiki_semantic.embedding.vectors import heading_path as heading_path
+from otterwiki_semantic.embedding.vectors import is_words_only as is_words_only
 from otterwiki_semantic.embedding.vectors import profile_for as profile_for
 from otterwiki_semantic.embedding.vectors import vector_fingerprint as vector_fingerprint
 from otterwiki_semantic.embedding.vectors import vector_id as vector_id

@@ -107,6 +107,11 @@ def words_only_id(text: str) -> str:
     return f"{WORDS_ONLY}{vector_id(text)}"
 
 
+def is_words_only(vector: str) -> bool:
+    """Whether an id is that of a chunk that is never embedded."""
+    return vector.startswith(WORDS_ONLY)
+
+
 def heading_path(chunk: Chunk | StoredChunk) -> str:
     """Return a chunk's heading path as it is embedded alongside the chunk's text; empty if it has none."""
     return chunk.text[: chunk.prefix_length].strip(" []")

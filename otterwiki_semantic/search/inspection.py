@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from otterwiki_semantic.core.records import ChunkInspection, Freshness, Neighbour, PageInspection, PageUrls, StoredChunk
-from otterwiki_semantic.embedding import Embedder
+from otterwiki_semantic.embedding import Embedder, is_words_only
 from otterwiki_semantic.storage import ChunkRef, Generation
 
 MOST_CHUNKS = 200
@@ -22,7 +22,7 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(_seen(hits, chunk, count, near.get(chunk), urls) for chunk, count in zip(first, tokens, strict=True))
     kind = hits[first[0]].kind if first else None
-    words_only = any(chunk.is_words_only for chunk in exact.candidates(first))
+    words_only = any(is_words_only(chunk.vector) for chunk in exact.candidates(first))
     return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path, kind=kind), words_only)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
-from otterwiki_semantic.embedding import WORDS_ONLY
+from otterwiki_semantic.embedding import is_words_only
 from otterwiki_semantic.search.best_unit import Embed, UnitChooser
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder
@@ -145,7 +145,7 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
 
 def _is_readable(candidate: Candidate) -> bool:
     """Whether a candidate may be reranked."""
-    return candidate.tier is Tier.SCORE and not candidate.vector.startswith(WORDS_ONLY)
+    return candidate.tier is Tier.SCORE and not is_words_only(candidate.vector)
 
 
 def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -> list[Candidate]:

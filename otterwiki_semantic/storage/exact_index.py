@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
+from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, is_words_only
 from otterwiki_semantic.storage.vector_rows import Floats, ReadVectors, Rows, StoredRows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
@@ -34,11 +34,6 @@ class ChunkRef(NamedTuple):
     vector: str
     path: str
     ordinal: int
-
-    @property
-    def is_words_only(self) -> bool:
-        """Whether the chunk is never embedded."""
-        return self.vector.startswith(WORDS_ONLY)
 
 
 class PageRows(NamedTuple):
@@ -81,7 +76,7 @@ class Columns(NamedTuple):
                 np.array(ordinals, dtype=np.int32),
                 np.array([place or 0 for place in places], dtype=np.int32),
                 np.frombuffer(vector_ids, dtype=np.uint8).reshape(len(rows), _ID_BYTES),
-                np.array([vector.startswith(WORDS_ONLY) for vector in vectors], dtype=np.bool_),
+                np.array([is_words_only(vector) for vector in vectors], dtype=np.bool_),
                 read_signatures(signatures),
                 np.ones(len(rows), dtype=np.bool_),
             )
