@@ -331,5 +331,4 @@ def _index_to_evaluate(
 
 def _is_ready(status: IndexStatus) -> bool:
     """Whether the index equals HEAD; then an earlier error does not matter. Raises errors as `is_at_head` does."""
-    equals = status.generation is not None and status.index.commit == status.index.head
-    return (equals and status.status != "indexing" and not status.is_outdated) or is_at_head(status)
+    return (not status.is_outdated and is_at_head(status, status.last_error)) or is_at_head(status)
