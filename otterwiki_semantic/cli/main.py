@@ -120,8 +120,8 @@ def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
         def is_back(status: IndexStatus) -> bool:
             if status.generation not in {before, wanted}:
                 raise IndexUnavailableError(
-                    "the settings of this command are not those that were rolled back, so the index was built again with them;"
-                    " set what the wiki's environment sets, and roll back again"
+                    "this command has other settings than the wiki, so the index was rebuilt with them;"
+                    " run it in the wiki's environment, and roll back again"
                 )
             return status.generation == wanted and equals_head(status)
 

@@ -135,7 +135,7 @@ class IndexClient:
             log.warning("the index daemon was not notified of a change and will find it at its next check: %s", error)
 
     def start(self) -> None:
-        """Start the daemon unless one runs that accepts this client; returns at once. Errors: `DaemonUnavailableError`."""
+        """Start the daemon unless one runs that accepts this client; does not wait for it. Errors: `DaemonUnavailableError`."""
         try:
             is_accepted = self._is_accepted(self._hold_lease())
         except OSError:

@@ -97,7 +97,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
 
 
 def _ocr(languages: str) -> Finding:
-    """Check Tesseract and its languages; it reads only those that are installed."""
+    """Check that Tesseract is installed, with the languages of the setting."""
     missing = [language for language in languages.split("+") if language not in tesseract_languages()]
     if not missing:
         return ok("OCR", f"Tesseract reads {languages}")

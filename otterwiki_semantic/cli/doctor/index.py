@@ -114,7 +114,7 @@ def _offline(settings: Settings) -> Iterator[Finding]:
         yield problem("index", f"the catalog {place / _CATALOG} cannot be read: {error}", _REPAIRS)
     except IndexUnavailableError as error:
         yield note("index", str(error))
-    else:  # without the lock: opening the model may take long, and a daemon may start meanwhile
+    else:  # the lock is released first: opening the model can take long, and a daemon may need the lock
         yield from _files(settings, facts, detail)
 
 

@@ -73,7 +73,7 @@ class AttachmentRule:
     lacking: frozenset[FileKind] = frozenset()
     """Kinds that would be indexed if their library were installed."""
     ocr: str | None = None
-    """Tesseract's languages for reading images: those of the setting that are installed."""
+    """The languages in which Tesseract reads images: the installed ones of the setting."""
     is_folder: bool = False
     """Whether files need no page that they are attached to."""
 

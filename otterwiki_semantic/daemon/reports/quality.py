@@ -158,11 +158,11 @@ class QualityMonitor:
 
 
 def _read_quality(path: Path) -> StoredQuality:
-    stored = read_record(path, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
+    stored = read_record(path, StoredQuality, "the history of judged queries starts over") or StoredQuality()
     try:
         for record in stored.records:
             datetime.fromisoformat(record.finished)
     except ValueError as error:
-        log.warning("%s cannot be read (%s); the history of judged queries begins anew", path, error)
+        log.warning("%s cannot be read (%s); the history of judged queries starts over", path, error)
         return StoredQuality()
     return stored

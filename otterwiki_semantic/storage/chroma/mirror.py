@@ -150,7 +150,7 @@ class VectorMirror:
         return self._rest.remaining if self.state is MirrorState.RESTING else 0.0
 
     def note_search(self) -> None:
-        """Give searches priority over writes for the next two seconds."""
+        """Record a search: for two seconds, writes are small and pause in between."""
         self._searched_lately.start()
 
     def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:

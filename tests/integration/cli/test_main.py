@@ -134,7 +134,7 @@ def test_a_rollback_without_the_wikis_settings_is_an_error(tmp_path: Path, monke
         monkeypatch.setenv("SEMANTIC_CHUNKS", "minilm:target=60")
         answer = run("rollback", "--repository", repository)
     assert answer.returncode == 1, answer.stdout
-    assert "the settings of this command are not those that were rolled back" in answer.stderr
+    assert "this command has other settings than the wiki, so the index was rebuilt with them" in answer.stderr
 
 
 def test_the_repository_comes_from_the_wikis_settings(repository: Path, tmp_path: Path) -> None:
