@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -13,7 +12,7 @@ import hypothesis
 import pytest
 
 from tests.support import fork_server
-from tests.support.light_parts import NICE, VECTORS
+from tests.support.light_parts import NICE, SESSION
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -46,8 +45,7 @@ def pytest_configure() -> None:
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
-    if VECTORS not in os.environ:
-        os.environ[VECTORS] = tempfile.mkdtemp(prefix="otterwiki-vectors-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    fork_server.begin_session()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -102,11 +100,11 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if a process outlives its test."""
-    fork_server.stop()
     if hasattr(session.config, "workerinput"):
         return
+    fork_server.end_session()
     left = outliving_processes()
-    shutil.rmtree(os.environ.pop(VECTORS), ignore_errors=True)  # what outlives its test may still write to it
+    shutil.rmtree(os.environ.pop(SESSION), ignore_errors=True)  # what outlives its test may still write to it
     for process in left:
         print(f"\nERROR: a process outlives its test: {process}")
     if left:

@@ -2,29 +2,30 @@
 
 `started` gives the path of a stand-in for the interpreter. It takes the usual arguments (`-c`, `-m` or a script), sends them to
 the server with its environment and open files, and ends as the forked process ends. `light_parts` gives it to what tests start.
+All processes of a session of tests share a server of each kind, which ends with the session.
 """
 
 from __future__ import annotations
 
 import array
+import atexit
 import fcntl
 import gc
 import marshal
 import os
 import runpy
 import selectors
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.light_parts import PYTHON
+from tests.support.light_parts import PYTHON, SESSION
 
 _LIMITED = ("otterwiki_semantic.indexing.page_loader", "otterwiki_semantic.core.worker_process")
 _LIGHT = (
@@ -34,10 +35,10 @@ _LIGHT = (
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers"),
 )
 _PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED}
-_FIRST_FREE_FILE, _MOST_FILES = 256, 4096
+_LISTENER, _FIRST_FREE_FILE, _MOST_FILES = 3, 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
-_running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
-"""The servers, by what they have imported, and their directories."""
+_held: list[int] = []
+"""The pipe by which the servers of a session know that it goes on."""
 
 
 class Request(NamedTuple):
@@ -51,31 +52,43 @@ class Request(NamedTuple):
     """Open files, by the number that they are to have."""
 
 
-def started(parts: str) -> str:
-    """Start this process's server of some parts unless it runs; return the path of the interpreter's stand-in."""
-    if parts not in _running:
-        place = Path(tempfile.mkdtemp(prefix="otterwiki-fork-"))
-        stand_in = place / "python"
-        stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
-        stand_in.chmod(0o700)
-        with socket.socket(socket.AF_UNIX) as listener:
+def begin_session() -> None:
+    """Make the directory that all processes of a session of tests share, unless this process is one of a session's workers."""
+    if SESSION in os.environ:
+        return
+    os.environ[SESSION] = tempfile.mkdtemp(prefix="otterwiki-session-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    (_session() / "vectors").mkdir()
+    os.mkfifo(_session() / "alive")
+    _held.append(os.open(_session() / "alive", os.O_RDWR))
+
+
+def end_session() -> None:
+    """End the servers of the session that this process began; what they forked goes on."""
+    os.close(_held.pop())
+
+
+def started(kind: str) -> str:
+    """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in."""
+    place = _session() / kind
+    place.mkdir(exist_ok=True)
+    stand_in = place / "python"
+    with (place / "lock").open("w") as lock, socket.socket(socket.AF_UNIX) as listener:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stand_in.exists():
+            stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
+            stand_in.chmod(0o700)
             listener.bind(str(place / "socket"))
             listener.listen(128)
-            command = [sys.executable, "-P", "-m", __name__, parts, str(listener.fileno())]
+            command = [sys.executable, "-P", "-m", __name__, kind]
             environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment)
-        _running[parts] = process, place
-    return str(_running[parts][1] / "python")
+            with (_session() / "alive").open() as alive:
+                files = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in ((0, alive), (_LISTENER, listener))]
+                os.posix_spawn(sys.executable, command, environment, file_actions=files)
+    return str(stand_in)
 
 
-def stop() -> None:
-    """End this process's servers; what they forked goes on."""
-    while _running:
-        _, (process, place) = _running.popitem()
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
-        shutil.rmtree(place)
+def _session() -> Path:
+    return Path(os.environ[SESSION])
 
 
 def python() -> str:
@@ -98,7 +111,7 @@ class _Server:
             self._selector.register(file, selectors.EVENT_READ)
 
     def next_request(self) -> Request | None:
-        """Return a request in each forked process; None in the server, when its starter has ended."""
+        """Return a request in each forked process; None in the server, when the session has ended."""
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj == 0:
@@ -167,6 +180,24 @@ def _become(request: Request) -> None:
     sys.path[:0] = [entry for entry in added if entry and entry not in sys.path]
 
 
+def _exit_status(arguments: list[str]) -> int:
+    """Run what follows an interpreter in a command line; return the status with which the interpreter would end."""
+    try:
+        _run(arguments)
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return exit_.code or 0
+        print(exit_.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except Exception:  # noqa: BLE001 -- as the interpreter does
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
 def _run(arguments: list[str]) -> None:
     """Run what follows an interpreter in a command line."""
     kind, *rest = arguments[arguments[0] == "-P" :]
@@ -182,7 +213,7 @@ def _run(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    server = _Server(socket.socket(fileno=int(sys.argv[2])))
+    server = _Server(socket.socket(fileno=_LISTENER))
     for module in _PRELOADED[sys.argv[1]]:
         import_module(module)
     if sys.argv[1] != "limited":
@@ -191,4 +222,9 @@ if __name__ == "__main__":
     asked = server.next_request()
     if asked is not None:
         _become(asked)
-        _run(asked.arguments)
+        status = _exit_status(asked.arguments)
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        os._exit(status)  # clearing all modules would copy the memory that is shared with the server

@@ -43,8 +43,8 @@ NICE = {
     "otterwiki_semantic.indexing.page_loader": "_NICENESS",
 }
 """What works in the background yields to everything else: other tests on a busy machine would hold it up for minutes."""
-VECTORS = "TEST_VECTORS"
-"""The environment variable with the directory of what the bundled model has embedded in this session."""
+SESSION = "TEST_SESSION"
+"""The environment variable with the directory of a session of tests: what the bundled model has embedded, and fork servers."""
 REAL = "TEST_REAL_PARTS"
 """The environment variable that has processes forked, but with real parts."""
 SITE = Path(__file__).with_name("site")
@@ -106,9 +106,9 @@ def _share_model(module: Any, set_attribute: Set) -> None:
     def run_once(model: BundledModel, ids: Sequence[int]) -> Any:
         import numpy as np
 
-        if model._directory != module.BUNDLED_MODEL or VECTORS not in os.environ:
+        if model._directory != module.BUNDLED_MODEL or SESSION not in os.environ:
             return run(model, ids)
-        known = Path(os.environ[VECTORS]) / blake2b(repr(ids).encode(), digest_size=16).hexdigest()
+        known = Path(os.environ[SESSION]) / "vectors" / blake2b(repr(ids).encode(), digest_size=16).hexdigest()
         with suppress(FileNotFoundError):
             return np.frombuffer(known.read_bytes(), np.float32)
         vector = run(model, ids)
