@@ -32,6 +32,7 @@ for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(name, lambda number, _: os.kill(pid, number))
 status = int.from_bytes(connection.recv(4), sys.byteorder, signed=True)
 if status < 0:
-    signal.signal(-status, signal.SIG_DFL)
+    if -status != signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
 os._exit(status)

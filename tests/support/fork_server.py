@@ -34,7 +34,8 @@ _LIGHT = (
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers"),
 )
-_PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED}
+_REAL = (*_LIGHT, "chromadb", "chromadb_rust_bindings", "sklearn.manifold", "sklearn.cluster")
+_PRELOADED = {"light": _LIGHT, "real": _REAL, "limited": _LIMITED}
 _LISTENER, _FIRST_FREE_FILE, _MOST_FILES = 3, 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
 _held: list[int] = []

@@ -6,14 +6,12 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
@@ -23,7 +21,7 @@ from otterwiki_semantic.daemon.wiki_map import builder as mapping
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.processes import is_running
 
-pytestmark = pytest.mark.real_processes
+pytestmark = pytest.mark.real_parts
 
 Open = Callable[..., IndexEngine]
 
@@ -105,18 +103,6 @@ def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
 def subject_beside(path: str, where: dict[str, tuple[float, float]]) -> str:
     others = [other for other in where if other != path]
     return min(others, key=lambda other: apart(where[path], where[other])).split("/")[0]
-
-
-def projecting(parent: int) -> list[int]:
-    """Return the processes of this parent that make a map."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            is_worker = b"otterwiki_semantic.core.worker_process" in (place / "cmdline").read_bytes()
-            is_one = is_worker and b"sklearn" in (place / "maps").read_bytes()
-            if is_one and int((place / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
-                found.append(int(place.name))
-    return found
 
 
 def end_process(*_: object) -> None:
@@ -220,43 +206,6 @@ def test_a_killed_process_is_made_good(settings: Settings, opened: Open, monkeyp
     monkeypatch.undo()
     index.notify()
     assert ready(index).message is None
-
-
-@pytest.mark.parametrize("how", ["closed", "killed"])
-def test_no_process_outlives_the_owner(wiki_of_three: Settings, how: str) -> None:
-    index = IndexClient(wiki_of_three)
-    owner = eventually(lambda: index.status().owner_pid)
-    (child,) = eventually(lambda: projecting(owner))
-    os.kill(owner, signal.SIGTERM if how == "closed" else signal.SIGKILL)
-    eventually(lambda: not is_running(owner) and not is_running(child), 10)
-    assert index.map().state is not MapState.UNAVAILABLE
-    index.close()
-
-
-@pytest.mark.usefixtures("restless")
-def test_without_the_library_it_says_what_to_install(
-    wiki_of_three: Settings, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "sklearn.py").write_text("raise ModuleNotFoundError(\"No module named 'sklearn'\")\n")
-    monkeypatch.syspath_prepend(str(hidden))
-    index = opened(wiki_of_three)
-    found = eventually(lambda: found if (found := index.map()).message else None)
-    assert found is not None
-    assert found.state is MapState.UNAVAILABLE
-    assert pip_install("map") in str(found.message)
-    assert index.status().status == "ready"
-
-
-@pytest.mark.usefixtures("restless")
-def test_a_map_that_is_not_wanted_is_not_made(settings: Settings, opened: Open) -> None:
-    index = opened(replace(settings, pages=()))
-    eventually(lambda: index.status().status == "ready")
-    found = index.map()
-    assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
-    assert "add map to SEMANTIC_PAGES" in str(found.message)
-    assert projecting(os.getpid()) == []
 
 
 @pytest.mark.usefixtures("restless")
