@@ -25,7 +25,9 @@ from tests.support.live_wiki import commit, eventually, is_settled, make_reposit
 
 pytestmark = pytest.mark.real_parts
 
-_SECONDS = 5.0
+_SECONDS = 2.0
+_EACH = 4
+"""Of the files, each fourth is also indexed while searches are asked."""
 _PDF = pdf(["# Title", "A sentence that ends. " * 20], ["Second page."])
 _WORD = word("# Title", "A sentence that ends.")
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -247,7 +249,8 @@ def test_searches_are_answered_while_hostile_files_are_indexed(tmp_path: Path, m
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._FILE_SECONDS", _SECONDS)
     repository = make_repository(tmp_path / "repository", {"page.md": "# Page\n\nThe otter sleeps in a hollow willow.\n"})
     index = opened(Settings(repository, tmp_path / "index", sync_interval=3600, pages=()))
-    commit(repository, {f"page/{name}": content() for name, content in FILES.items()} | {"page/good.pdf": _PDF})
+    files = {name: FILES[name]() for name in list(FILES)[::_EACH]}
+    commit(repository, {f"page/{name}": content for name, content in files.items()} | {"page/good.pdf": _PDF})
     index.notify()
     indexed: list[int] = []
 
@@ -260,7 +263,7 @@ def test_searches_are_answered_while_hostile_files_are_indexed(tmp_path: Path, m
 
     try:
         eventually(is_equal_while_searching, 500)
-        assert indexed[-1] == len(FILES) + 1
+        assert indexed[-1] == len(files) + 1
         assert len(set(indexed)) > 2, "searches were answered between the files"
         (hit,) = index.search(["sentence that ends"], SearchOptions(n=1, filters=Filters(path="page/good.pdf")))[0].results
         assert hit.page_number == 1

@@ -19,8 +19,8 @@ from tests.support.live_wiki import eventually, make_repository
 
 Pages = dict[str, str | bytes]
 
-EACH = 3
-"""Of the generated pages, which are alike, each third is asked for."""
+EACH = 6
+"""Of the generated pages, which are alike, each sixth is asked for."""
 
 
 def generated() -> Pages:
