@@ -58,7 +58,8 @@ def begin_session() -> None:
     if SESSION in os.environ:
         return
     os.environ[SESSION] = tempfile.mkdtemp(prefix="otterwiki-session-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
-    (_session() / "vectors").mkdir()
+    for name in ("vectors", "templates"):
+        (_session() / name).mkdir()
     os.mkfifo(_session() / "alive")
     _held.append(os.open(_session() / "alive", os.O_RDWR))
 

@@ -44,7 +44,7 @@ NICE = {
 }
 """What works in the background yields to everything else: other tests on a busy machine would hold it up for minutes."""
 SESSION = "TEST_SESSION"
-"""The environment variable with the directory of a session of tests: what the bundled model has embedded, and fork servers."""
+"""The environment variable with the directory of a session of tests: what was embedded and compiled, and fork servers."""
 REAL = "TEST_REAL_PARTS"
 """The environment variable that has processes forked, but with real parts."""
 SITE = Path(__file__).with_name("site")
@@ -138,6 +138,19 @@ def _fork_workers(module: Any, set_attribute: Set) -> None:
     set_attribute(module.WorkerProcess, "__init__", start_forked)
 
 
+def _share_templates(module: Any, set_attribute: Set) -> None:
+    """Have the wiki's templates compiled once in a session."""
+    from jinja2.bccache import FileSystemBytecodeCache
+
+    init = module.Environment.__init__
+
+    def init_with_cache(environment: Any, **options: Any) -> None:
+        cache = FileSystemBytecodeCache(str(Path(os.environ[SESSION]) / "templates"))
+        init(environment, **{"bytecode_cache": cache, **options})
+
+    set_attribute(module.Environment, "__init__", init_with_cache)
+
+
 def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
     set_attribute(module, NICE[module.__name__], 0)
 
@@ -150,6 +163,7 @@ _FORKED: Mapping[str, Replace] = {
     "otterwiki_semantic.daemon.launcher": _fork_daemon,
     "otterwiki_semantic.core.worker_process": _fork_workers,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
+    "jinja2.environment": _share_templates,
     **dict.fromkeys(NICE, _work_at_full_priority),
 }
 
