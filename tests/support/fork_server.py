@@ -32,10 +32,9 @@ _LIGHT = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
     *("feedgen.feed", "otterwiki.gitstorage", "otterwiki.util", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
-    *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers"),
+    *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),
 )
-_REAL = (*_LIGHT, "chromadb", "chromadb_rust_bindings", "sklearn.manifold", "sklearn.cluster")
-_PRELOADED = {"light": _LIGHT, "real": _REAL, "limited": _LIMITED}
+_PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED}
 _LISTENER, _FIRST_FREE_FILE, _MOST_FILES = 3, 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
 _held: list[int] = []

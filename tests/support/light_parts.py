@@ -32,7 +32,7 @@ Set = Callable[[Any, str, object], None]
 Replace = Callable[[Any, Set], None]
 
 PYTHON, LIMITED_PYTHON = "TEST_PYTHON", "TEST_LIMITED_PYTHON"
-"""The environment variables with the interpreters of processes that tests start, and of workers with a limit on their memory.
+"""The environment variables with the interpreters of processes that tests start, and of workers that read pages.
 
 See `tests.support.fork_server`.
 """
@@ -127,12 +127,12 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
 
 
 def _fork_workers(module: Any, set_attribute: Set) -> None:
-    """Have worker processes forked. Those with a limit on their memory have none for what others import."""
+    """Have worker processes forked. Those that read pages have no memory for what others import."""
     init = module.WorkerProcess.__init__
 
     def start_forked(worker: WorkerProcess, *arguments: Any, **keywords: Any) -> None:
         init(worker, *arguments, **keywords)
-        interpreter = PYTHON if worker._command[-1] == str(module.UNLIMITED) else LIMITED_PYTHON
+        interpreter = LIMITED_PYTHON if worker._command[-1] == str(module.MEMORY_BYTES) else PYTHON
         worker._command = (os.environ.get(interpreter) or worker._command[0], *worker._command[1:])
 
     set_attribute(module.WorkerProcess, "__init__", start_forked)

@@ -44,7 +44,7 @@ Start = Callable[..., IndexEngine]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600)
+    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600, pages=())
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def start(settings: Settings) -> Iterator[Start]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IndexEngine, Settings]]:
     """An index that is only asked."""
     place = tmp_path_factory.mktemp("shared")
-    settings = Settings(make_repository(place / "repository", PAGES), place / "index", sync_interval=3600)
+    settings = Settings(make_repository(place / "repository", PAGES), place / "index", sync_interval=3600, pages=())
     index = opened(settings)
     yield index, settings
     index.close()
