@@ -66,7 +66,7 @@ _SPREAD = 0.04
 This is the largest of N draws from a normal distribution; 0.04 fits wikis of 50 and of 3,000 passages alike.
 """
 _KEYWORD_FLOOR = 0.5
-"""The least coverage of a relevant passage where meaning does not count."""
+"""The least coverage of a relevant passage without a similarity."""
 _FULL_COVERAGE = 1 - 1e-9
 """The least coverage of a passage with all of the query's words; allows for rounding."""
 
@@ -187,7 +187,7 @@ def score_candidates(
             credit = credit + as_question * by_page
     score = fused + credit + names + links + dates
     shown_coverage = coverage if words else np.array([float(each.keyword_rank is not None) for each in found])
-    above_floor = relevance(cosines if ratio else np.full(len(found), np.nan), shown_coverage, len(index), scale)
+    above_floor = relevance(cosines, shown_coverage, len(index), scale)
     columns = shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score
     for each, values in zip(found, np.column_stack(columns).tolist(), strict=True):
         each.coverage, each.relevance, each.page_coverage, each.page_similarity, *points = values
@@ -197,9 +197,9 @@ def score_candidates(
 def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
     """Return the distance of passages above the relevance threshold; 0 or more is relevant.
 
-    `cosines` are NaN where meaning does not count, `coverage` is each passage's share of the question's words, and `passages`
-    is the number of passages in the index: the more there are, the nearer the nearest one is to any question. A passage with
-    all of the words is relevant whatever its similarity, because the model may not know a word.
+    `cosines` are NaN for passages without a vector, `coverage` is each passage's share of the question's words, and
+    `passages` is the number of passages in the index: the more there are, the nearer the nearest one is to any question. A
+    passage with all of the words is relevant whatever its similarity, because the model may not know a word.
     """
     chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
     above = scale.shift + scale.stretch * cosines + _RELEVANT_COVERAGE_WEIGHT * coverage - chance - FLOOR
