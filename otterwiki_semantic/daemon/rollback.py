@@ -18,7 +18,7 @@ import msgspec
 from otterwiki_semantic.core.errors import CatalogError, RollbackError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import ReindexStarted, Rollback
-from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
+from otterwiki_semantic.core.settings import INDEX_SETTINGS, PREFIX, Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.indexing import IndexManager, now
 from otterwiki_semantic.storage import Generation
@@ -82,7 +82,9 @@ class RollbackFile:
         record = self._record
         if record is None:
             return None
-        return Rollback(record.at, record.reason, str(record.used.get("model")), str(record.configured.get("model")))
+        unused = tuple(name for name in INDEX_SETTINGS if record.configured.get(name) != record.used.get(name))
+        models = str(record.used.get("model")), str(record.configured.get("model"))
+        return Rollback(record.at, record.reason, *models, tuple(f"{PREFIX}{name.upper()}" for name in unused))
 
 
 class Rollbacks:

@@ -138,7 +138,8 @@ class StatusReport:
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
         if self._rollback is not None:
-            message = f"SEMANTIC_MODEL={self._rollback.configured_model} is configured, but not in use: {self._rollback.reason}"
+            settings = ", ".join(self._rollback.not_in_use)
+            message = f"the index does not use the configured {settings} after a rollback: {self._rollback.reason}"
             shown.append(
                 Problem(message, "configure other settings and restart the wiki; or go back: otterwiki-semantic rollback")
             )

@@ -1,8 +1,9 @@
 """The unit of each passage that answers best (a sentence, list item, table row or line of code), and types of answers.
 
-Longer units are preferred, as are units with the expected answer type; lines of code are penalised. The other evidence is the
-unit's similarity to the query if it is embedded, and otherwise the share of the query's words in it, weighted by rarity. A
-row is read with its heading and the header of its table. docs/quality.md has the accuracy.
+Longer units are preferred, as are units with the expected answer type and those below a heading equal to the query; lines of
+code are penalised. The other evidence is the unit's similarity to the query if it is embedded, and otherwise the share of the
+query's words in it, weighted by rarity. A row is read with its heading and the header of its table. docs/quality.md has the
+accuracy.
 
 The expected answer type is classic evidence in question answering (Li and Roth, 2002). Each language needs one table.
 """
@@ -18,12 +19,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import words
+from otterwiki_semantic.content.analysis import name_key, words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.query import Query
-from otterwiki_semantic.search.scoring import QueryWords
+from otterwiki_semantic.search.scoring import EXACT_POINTS, QueryWords
 from otterwiki_semantic.search.similarity_scale import Scale
 
 MAX_EMBEDDED = 40
@@ -207,7 +208,7 @@ class ScoredUnit(NamedTuple):
     text: str
     """The text to embed: the chunk's names, the table's header, and the unit."""
     prior: float
-    """How likely such a unit is to answer, independent of the query."""
+    """How likely such a unit is to answer, apart from its words and its meaning."""
     coverage: float
     """The weighted share of the query's words in the unit."""
     header: Range | None
@@ -242,6 +243,7 @@ class UnitChooser:
     ) -> None:
         self._languages = query.languages
         self._text = query.text
+        self._name = query.name
         self._weights: dict[str, float] = {}
         for each in query_words:
             for word, weight in each.names.items():
@@ -273,20 +275,22 @@ class UnitChooser:
 
     def _by_words(self, chunk: StoredChunk, highlights: Sequence[Range]) -> list[ScoredUnit]:
         """Return the units of a chunk that may answer, those with most of the query's words first."""
-        scored = []
+        scored, sections = [], chunk.sections
         names = chunk.text[: chunk.prefix_length].rstrip()
         for unit, header, items in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
             columns = chunk.text[slice(*header)] if header else ""
             found = set[str]()
             if unit.kind is UnitKind.ROW:
-                found |= self._words_in(f"{chunk.sections[unit.section].heading}, {columns}")
+                found |= self._words_in(f"{sections[unit.section].heading}, {columns}")
             for start, end in highlights:
                 if unit.start <= start and end <= unit.end:
                     found |= self._words_in(chunk.text[start:end])
             covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
-            scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered, header, items))
+            is_named = name_key(sections[unit.section].heading) == self._name != ""
+            prior = self._prior(unit, own) + EXACT_POINTS * is_named
+            scored.append(ScoredUnit(unit, text, prior, covered, header, items))
         return sorted(scored, key=_best_first)
 
     @cached_property

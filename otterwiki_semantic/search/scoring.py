@@ -67,6 +67,8 @@ This is the largest of N draws from a normal distribution; 0.04 fits wikis of 50
 """
 _KEYWORD_FLOOR = 0.5
 """The least coverage of a relevant passage without a similarity."""
+_FULL_COVERAGE = 1 - 1e-9
+"""The least coverage of a passage with all of the query's words; allows for rounding."""
 
 Floats = npt.NDArray[np.float64]
 Points = TypeVar("Points", float, Floats)
@@ -196,11 +198,13 @@ def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) ->
     """Return the distance of passages above the relevance threshold; 0 or more is relevant.
 
     `cosines` are NaN for passages without a vector, `coverage` is each passage's share of the question's words, and
-    `passages` is the number of passages in the index: the more there are, the nearer the nearest one is to any question.
+    `passages` is the number of passages in the index: the more there are, the nearer the nearest one is to any question. A
+    passage with all of the words is relevant whatever its similarity, because the model may not know a word.
     """
     chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
     above = scale.shift + scale.stretch * cosines + _RELEVANT_COVERAGE_WEIGHT * coverage - chance - FLOOR
-    return np.where(np.isnan(cosines), coverage - _KEYWORD_FLOOR, above)
+    above = np.where(np.isnan(cosines), coverage - _KEYWORD_FLOOR, above)
+    return np.where(coverage >= _FULL_COVERAGE, np.maximum(above, 0.0), above)
 
 
 def inverse_frequency(count: int, total: int) -> float:

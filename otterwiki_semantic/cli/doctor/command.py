@@ -64,7 +64,7 @@ def _print(finding: Finding) -> None:
     click.secho(f"{finding.level:<{_WIDTH}}", fg=_COLOURS[finding.level], nl=False)
     click.echo(f"  {finding.what} — {finding.detail}")
     if finding.hint:
-        click.echo(f"{'':{_WIDTH}}  to do: {finding.hint}")
+        click.echo(f"{'':{_WIDTH}}  hint: {finding.hint}")
 
 
 _CHECKS: tuple[tuple[str, Callable[[DoctorContext], Iterable[Finding]]], ...] = (

@@ -103,7 +103,7 @@ def check_packages(_: DoctorContext) -> Iterator[Finding]:
             yield unmet_wiki
     for extra, purpose in _EXTRAS.items():
         if any(_unmet(NAME, requirement) for requirement in requirements(NAME, extra)):
-            yield note(f"extra {extra}", f"not installed: {purpose}", f"to install it: {pip_install(extra)}")
+            yield note(f"extra {extra}", f"not installed: {purpose}", pip_install(extra))
         else:
             yield ok(f"extra {extra}", f"installed: {purpose}")
 

@@ -166,7 +166,7 @@ def _ask_chroma(server: ChromaServer) -> Finding:
 def check_wiki(context: DoctorContext) -> Iterator[Finding]:
     """Ask the wiki at `context.url` for the status of its index."""
     if context.url is None:
-        yield note("wiki", "not checked", "to check it: --url http://127.0.0.1:8080, or wherever it is served")
+        yield note("wiki", "not checked", "add --url http://127.0.0.1:8080, or wherever it is served")
         return
     if not is_http_url(context.url):  # not shown: may contain a password
         yield problem("wiki", "the URL in --url is invalid", "give http://host:port, without a user name")

@@ -391,7 +391,7 @@ class HealthRequest(Request, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     """Number of findings of each kind."""
     dismissed: bool = False
-    """List also those that were dismissed or are answered now."""
+    """Include dismissed findings, and unanswered questions that are answered by now."""
     linked: Internal[tuple[str, ...]] = ("Home",)
     """Pages that the wiki itself links to: its home page and those of its menu."""
     shows_queries: Internal[bool] = False
@@ -452,7 +452,7 @@ class EditRequest(Request, frozen=True):
     """A change of a page: a text that is replaced, or one that is appended."""
 
     revision: Revision | None = None
-    """The commit that `old` was read in; needed with it."""
+    """The commit in which `old` was read. Required with `old`."""
     old: DraftText | None = None
     """Text of the page to replace; it must occur exactly once."""
     new: DraftText | None = None
@@ -475,6 +475,6 @@ class DeleteRequest(Request, frozen=True):
     """The page to delete, as it was read."""
 
     revision: Revision
-    """The commit that the page was read in."""
+    """The commit in which the page was read."""
     message: Text = ""
     """The message of the change in the page's history."""

@@ -186,6 +186,8 @@ class Rollback(Struct, frozen=True):
     model: str
     """The model in use, as SEMANTIC_MODEL names it."""
     configured_model: str
+    not_in_use: tuple[str, ...]
+    """The settings whose configured values are not in use."""
 
 
 class IndexStatus(Struct, frozen=True, kw_only=True):

@@ -153,7 +153,8 @@ class WikiMapBuilder:
             return
         self._message = str(error)
         self._cooldown.start(_RETRY_SECONDS)
-        log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
+        level = logging.INFO if isinstance(error.__cause__, ImportError) else logging.WARNING  # scikit-learn is optional
+        log.log(level, "%s", error, exc_info=None if isinstance(error, MapError) else error)
 
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
         """Return the map with the current pages."""

@@ -191,7 +191,7 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
     ):
         assert expected in answer.stdout
     lines = answer.stdout.splitlines()
-    assert all(lines[at + 1].startswith("         to do: ") for at, line in enumerate(lines) if line.startswith("problem"))
+    assert all(lines[at + 1].startswith("         hint: ") for at, line in enumerate(lines) if line.startswith("problem"))
 
 
 def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> None:

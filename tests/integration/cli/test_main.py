@@ -116,7 +116,7 @@ def test_a_rollback_serves_the_index_of_the_settings_before(repository: Path, mo
     status = json.loads(answer.stdout)
     assert (status["generation"], status["embedded_texts"], status["rollback"]["model"]) == (before, 0, "minilm")
     shown = run("status", "--repository", repository)
-    assert "is configured, but not in use: an administrator asked for it" in shown.stdout
+    assert "does not use the configured SEMANTIC_CHUNKS after a rollback: an administrator asked for it" in shown.stdout
 
 
 def is_built(index: IndexClient) -> bool:

@@ -73,6 +73,12 @@ def test_a_row_has_the_words_of_its_header_and_its_heading() -> None:
     assert chosen(BACKUPS, "backup", {"backup": 1.0}) == ["Testing: A backup that nobody reads is a hope."]
 
 
+@pytest.mark.parametrize("embed", [None, Model("nowhere")], ids=["by words", "by meaning"])
+def test_a_query_that_is_a_heading_finds_its_section(embed: Embed | None) -> None:
+    source = "## Restore a file\n\nRun it with dump.\n\n## Restore all\n\nTo restore each file of a machine that is lost.\n"
+    assert chosen(source, "Restore a file", {"restor": 1.0, "file": 1.0}, embed) == ["Restore a file: Run it with dump."]
+
+
 def test_without_a_word_of_the_query_there_is_no_best_unit_unless_units_are_embedded() -> None:
     assert chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}) == [""]
     assert chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]

@@ -55,6 +55,7 @@ def test_a_passage_is_more_relevant(more: tuple[float, float, int], less: tuple[
 def test_the_threshold() -> None:
     assert of(0.5, 0.0, 1) == pytest.approx(0.5 - FLOOR)
     assert of(math.nan, 0.5, 4) == pytest.approx(0.0), "without a vector half of the words have to be there"
+    assert of(-0.2, 1.0, 4) == 0.0, "all of the words are enough"
 
 
 def of(similarity: float, coverage: float, passages: int) -> float:

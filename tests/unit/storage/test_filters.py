@@ -6,8 +6,15 @@ import sqlite3
 
 import pytest
 
-from otterwiki_semantic.core.records import Filters
+from otterwiki_semantic.core.records import Filters, LastChange, Page
 from otterwiki_semantic.storage.filters import Filter, page_filter
+from otterwiki_semantic.storage.schema import TABLES, insert_page
+
+PAGES = (
+    Page("a", "blob", "A", "Home", ("Red", "blue"), 1, (), last_change=LastChange(10, "commit")),
+    Page("House/b", "blob", "B", None, ("red",), 1, (), last_change=LastChange(20, "commit")),
+    Page("house/c", "blob", "C", "home", (), 1, ()),
+)
 
 
 def test_an_empty_filter_matches_everything() -> None:
@@ -56,14 +63,9 @@ def test_equal_filters_share_a_cached_mask() -> None:
 )
 def test_pages_are_filtered_whatever_the_case(filters: Filters, expected: list[str]) -> None:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(
-        """
-        CREATE TABLE pages (path, path_key, category_key, updated);
-        INSERT INTO pages VALUES ('a', 'a', 'home', 10), ('House/b', 'house/b', NULL, 20), ('house/c', 'house/c', 'home', NULL);
-        CREATE TABLE page_tags (tag_key, path);
-        INSERT INTO page_tags VALUES ('red', 'a'), ('blue', 'a'), ('red', 'House/b');
-        """
-    )
+    connection.executescript(TABLES)
+    for page in PAGES:
+        insert_page(connection, page, ())
     where = page_filter(filters)
     found = connection.execute(f"SELECT path FROM pages WHERE {where.sql} ORDER BY path_key", where.values)
     assert [path for (path,) in found] == expected
