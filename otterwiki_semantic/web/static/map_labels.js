@@ -44,7 +44,7 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
     if (texts.length >= most) break;
     const text = shortened(point.title), width = pen.measureText(text).width * (point === here ? 1.1 : 1);
-    const free = spots(...pixel(point), width, point === here ? gap + 3 : gap).filter((spot) => within(spot, room));
+    const free = spots(...pixel(point), width, point === here ? gap + 6 : gap).filter((spot) => within(spot, room));
     const spot = free.find((each) => !meets(taken)(each)) ?? (point === here || found?.size <= FEW ? free.find((each) => !meets(written)(each)) ?? free[0] : null);
     if (!spot) continue;
     taken.push(spot);
