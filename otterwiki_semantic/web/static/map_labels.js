@@ -8,9 +8,10 @@ function around(x, y, radius) {
   return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
 }
 
-// Returns where a text may be: right and left of a point, above and below it.
+// Returns where a text may be: right and left of a point, above and below it, and beginning or ending there.
 function spots(x, y, width, gap) {
   const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2], [x - width / 2, y - gap - HEIGHT], [x - width / 2, y + gap]];
+  for (const left of [x, x - width]) corners.push([left, y - gap - HEIGHT], [left, y + gap]);
   return corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + HEIGHT }));
 }
 
