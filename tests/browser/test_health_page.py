@@ -59,6 +59,7 @@ def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWik
         page.goto(site.url + HEALTH)
         orphans = page.get_by_role("region", name="Orphaned pages")
         names = [box.get_attribute("aria-label") or "" for box in orphans.get_by_role("checkbox").all()[:2]]
+        expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_hidden()
         for name in names:
             orphans.get_by_role("checkbox", name=name).check()
         orphans.get_by_role("button", name="Dismiss selected").click()
@@ -76,7 +77,7 @@ def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(f"{site.url}{HEALTH}?kind=mention")
         page.locator(".semantic-findings > li", has=page.locator(f'a[href^="/{name}"]')).get_by_role(
-            "link", name="Link it"
+            "link", name="Add link"
         ).click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")
         page.get_by_role("button", name="Save").click()

@@ -199,7 +199,7 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
         page.goto(site.url)
         page.keyboard.press("Control+k")
         lately = page.get_by_role("group", name="Recently viewed")
-        expect(lately.get_by_role("option", name="Home automation services")).to_have_count(1)
+        expect(lately.get_by_role("option", name="Home automation services/")).to_have_count(1)
         changed = page.get_by_role("group", name="Recently changed").get_by_role("option")
         expect(changed.first).to_be_visible()
         assert not {each.inner_text().split("\n")[0] for each in changed.all()} & {"Home", "Home automation"}
@@ -226,7 +226,23 @@ def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) 
         opened_palette(page, site)
         page.route("**/palette?**", lambda route: route.abort())
         page.keyboard.type("boiler")
-        expect(page.locator("#semantic-palette [role=status]")).to_contain_text("cannot be reached")
+        alert = page.locator("#semantic-palette").get_by_role("alert")
+        expect(alert).to_contain_text("cannot be reached")
+        expect(page.get_by_role("listbox", name="Results")).to_be_hidden()
+        page.unroute("**/palette?**")
+        alert.get_by_role("button", name="Retry").click()
+        expect(options(page, "passages").first).to_be_visible()
+        expect(alert).to_have_count(0)
+
+
+def test_who_is_logged_out_is_told(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.route("**/palette?**", lambda route: route.fulfill(status=302, headers={"location": "/-/login"}))
+        page.keyboard.type("boiler")
+        alert = page.locator("#semantic-palette").get_by_role("alert")
+        expect(alert).to_contain_text("You are logged out")
+        expect(alert.get_by_role("link", name="Log in")).to_be_visible()
 
 
 def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWiki) -> None:
@@ -296,7 +312,8 @@ def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
         expect(page).to_have_url(re.compile("/procedures/backup/history$"))
         page.go_back()
         page.keyboard.press("Control+k")
-        page.keyboard.type("edit this")
-        expect(page.locator("#semantic-palette [role=status]")).to_contain_text("Nothing")
+        with page.expect_response(re.compile("q=edit.this&part=passages$")):  # after the pause that ends with a verdict
+            page.keyboard.type("edit this")
+        expect(page.locator("#semantic-palette [role=status]")).to_be_empty()
         expect(actions.get_by_role("option").first).to_have_attribute("aria-selected", "true")
         expect(actions.get_by_role("option").first).to_contain_text("Edit this page")

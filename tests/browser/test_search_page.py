@@ -16,8 +16,10 @@ from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
 
 SEARCH = "/-/semantic-search"
+_MORE = " ".join(["It stands on a rock above the valley in the snow."] * 10)
+"""So much text that an excerpt is cut."""
 _HARM = '"><img src=x onerror="window.harmed=1">'
-HOSTILE = """\
+HOSTILE = f"""\
 ---
 title: "<script>window.harmed = 1</script>"
 category: '"><img src=x onerror="window.harmed=1">'
@@ -27,15 +29,17 @@ tags: ["' onmouseover='window.harmed=1", "</style><script>window.harmed=1</scrip
 
 The marmot <b onclick="window.harmed=1">digs</b> `<img src=x onerror=window.harmed=1>`
 &lt;script&gt;window.harmed=1&lt;/script&gt;
-in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles.
+in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles. {_MORE}
 """
 
-COVERING = """\
+COVERING = f"""\
 # Ptarmigan
 
 The ptarmigan is on the screen: </div></div>
 <div class="covering" style="position: fixed; inset: 0; z-index: 99999; background: #fff">All of it.
 <a href="https://evil.example/">Log in</a></div>
+
+{_MORE}
 """
 
 
@@ -285,9 +289,13 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
         page.goto(site.url + SEARCH)
         page.route("**/results?**", lambda route: route.abort())
         page.get_by_label("Question or words").fill("zigbee")
-        expect(page.get_by_role("status")).to_contain_text("cannot be reached")
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("cannot be reached")
+        expect(page.get_by_role("navigation", name="Examples")).to_have_count(0)
+        assert violations(page, "#semantic-results") == []
         page.unroute("**/results?**")  # it is asked again without a key
         expect(page.get_by_role("status")).to_contain_text("passage")
+        expect(alert).to_have_count(0)
 
 
 def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:
@@ -321,7 +329,7 @@ def test_what_another_server_says_is_not_put_into_the_page(page: Page, site: Liv
         "**/results?**", lambda route: route.fulfill(status=502, body="<style>body{display:none}</style><h1>Bad gateway</h1>")
     )
     page.get_by_label("Question or words").fill("zigbee")
-    expect(page.get_by_role("status")).to_contain_text("could not answer")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
     expect(page.get_by_label("Question or words")).to_be_visible()
     assert "Bad gateway" not in page.locator("#semantic-results").inner_text()
 

@@ -99,7 +99,7 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: Live
         ) == len(points)
         folders = {point["folder"] for point in points}
         expect(page.locator(".semantic-map-legend li")).to_have_count(len(folders))
-        expect(page.locator(".semantic-map-legend")).to_contain_text("procedures 5")
+        expect(page.locator(".semantic-map-legend")).to_contain_text("procedures 6")
         assert violations(page, "#column-main") == [] if look != "plain" else True
         if look == "plain":
             expect(page.get_by_role("button", name="Zoom in")).to_be_hidden()

@@ -42,7 +42,7 @@ def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Brow
         assert not is_scrolling_sideways(page)
         assert violations(page, "#semantic-writing") == []
         picture(page, f"writing-{look}")
-        panel.get_by_role("button", name="Link Backups", exact=True).click()
+        panel.get_by_role("button", name="Add link Backups", exact=True).click()
         assert page.evaluate(TEXT) == before.replace("Backups", "[[Backups|procedures/backup]]")
         expect(panel.get_by_role("link", name="Backups", exact=True)).to_have_count(0)
         page.keyboard.press("Control+z")
@@ -53,7 +53,7 @@ def test_a_page_about_the_same_is_linked_at_the_cursor(chromium: Browser, site: 
     with opened(chromium, site) as page:
         write(page, site, "Before frost, turn the radiators to frost guard and look after the pipe in the workshop. See ")
         panel = page.get_by_role("complementary", name="Links")
-        panel.get_by_role("button", name="Insert link Home automation").click()
+        panel.get_by_role("button", name="Add link Home automation").click()
         assert page.evaluate(TEXT).endswith("See [[Home automation|services/automation]]")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
+from time import time
 from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
@@ -118,23 +119,25 @@ def _work() -> dict[str, Any]:
         insight = extension().index.insight()
     except SemanticError:
         return {}  # the state says why
-    return {"insight": insight, "chart": latency_chart(insight.searches)}
+    return {"insight": insight, "chart": latency_chart(insight.searches, time())}
 
 
-def latency_chart(hours: Sequence[SearchHour]) -> dict[str, Any] | None:
+def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    `bars` are the hours with searches, each with its distance from the first one in hours; `end` is the right end of the time
-    axis in seconds since 1970, `top_ms` and `top_unanswered` are the upper ends of the scales.
+    `bars` are the hours with searches, each with its distance in hours from `start`, in seconds since 1970: the first one, or
+    the day before `now` if that is earlier. The time axis, `width` hours, ends with the current hour; `top_ms` and
+    `top_unanswered` are the upper ends of the scales.
     """
     if not hours:
         return None
-    starts = [datetime.fromisoformat(hour.hour).timestamp() / 3600 for hour in hours]
-    width = max(24, round(starts[-1] - starts[0] + 1, 2))
+    starts = [datetime.fromisoformat(hour.hour).timestamp() // 3600 for hour in hours]
+    end = max(now // 3600, starts[-1]) + 1
+    start = min(starts[0], end - 24)
     return {
-        "bars": [(round(start - starts[0], 2), hour) for start, hour in zip(starts, hours, strict=True)],
-        "width": width,
-        "end": (starts[0] + width) * 3600,
+        "bars": [(at - start, hour) for at, hour in zip(starts, hours, strict=True)],
+        "width": end - start,
+        "start": start * 3600,
         "top_ms": _round_top(max(hour.p95_ms for hour in hours)),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }

@@ -44,7 +44,7 @@ class Option:
     url: str | None
     label: tuple[Span, ...]
     trail: tuple[str, ...]
-    """The location: the folders of a page, the headings above a passage, the page and headings of an answer."""
+    """The headings above a passage, or the page and headings of an answer."""
     path: str
     title: str
     anchor: str = ""
@@ -99,8 +99,8 @@ def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
 
 def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option:
     url, date = page_url(found.path, kind=found.file), (updated or "")[:10]
-    label, place = tuple(_spans(found.title, found.ranges)), _folders(found.path)
-    return Option("page", url, label, place, found.path, found.title, updated=date, file=found.file)
+    label = tuple(_spans(found.title, found.ranges))
+    return Option("page", url, label, (), found.path, found.title, updated=date, file=found.file)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -156,22 +156,16 @@ def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
         first, *others = page
         yield _passage(first)
         for hit in others:
-            label, *headings = trail(hit)
-            if headings and not hit.kind:
-                *headings, label = headings
-            yield replace(_passage(hit), label=(Span(label),), trail=tuple(headings), is_nested=True)
+            name, *headings = trail(hit)
+            label = name if hit.kind or not headings else " › ".join(headings)
+            yield replace(_passage(hit), label=(Span(label),), trail=tuple(headings if hit.kind else ()), is_nested=True)
 
 
 def _passage(hit: Hit) -> Option:
     title, *headings = trail(hit)
-    place = (*(_folders(hit.path) if hit.kind or not headings else ()), *headings)
-    label, excerpt = (Span(title),), passage_excerpt(hit)
+    label, place, excerpt = (Span(title),), tuple(headings), passage_excerpt(hit)
     return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 
 def _shown(options: Iterable[Option]) -> list[Option]:
     return [option for option in options if option.url]
-
-
-def _folders(path: str) -> tuple[str, ...]:
-    return tuple(path.split("/")[:-1])

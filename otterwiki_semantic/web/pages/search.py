@@ -24,8 +24,8 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
-SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
+MODES = ((Mode.HYBRID, "Match: best"), (Mode.SEMANTIC, "Match: meaning only"), (Mode.KEYWORD, "Match: exact words"))
+SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
 _MAX_RENDERED = 50_000
@@ -104,8 +104,8 @@ def _found() -> tuple[dict[str, Any], int]:
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
     sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
-    searching = Menu("mode", "Search", [Choice(value, text, value == mode) for value, text in MODES])
-    return [sorting, *filter_menus(answer, chosen), searching]
+    matching = Menu("mode", "Match", [Choice(value, text, value == mode) for value, text in MODES])
+    return [sorting, *filter_menus(answer, chosen), matching]
 
 
 def _examples() -> list[str]:

@@ -28,7 +28,7 @@ _NEIGHBOURS = 3
 _COLOURS = 8
 _ONE_SIDED = 0.6
 """Pages are coloured by meaning if more than this share of them is in one folder, or in none."""
-_SIDE, _MARGIN = 1000, 40
+_SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
@@ -90,10 +90,14 @@ def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
 
 
 def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
-    """Return the groups, largest first. Groups beyond the colours, and pages without a group, are grey and come last."""
+    """Return the groups, largest first. Groups beyond the colours, and pages without a group, are grey and come last.
+
+    The page of a folder belongs to the folder's group.
+    """
     members: defaultdict[str, list[MapPoint]] = defaultdict(list)
+    folders = {point.folder for point in points} if by == "folder" else set()
     for point in points:
-        members[getattr(point, by) or ""].append(point)
+        members[getattr(point, by) or (point.path if point.path in folders else "")].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
     groups = [

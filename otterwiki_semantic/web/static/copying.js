@@ -3,15 +3,16 @@ import { delayed, element } from "./parts.js";
 
 const SHOWN_MS = 4000;
 
-/** Copy a text; `within` is a dialog that is open, if there is one. */
+/** Copy a text, and return what to say about it; `within` is a dialog that is open, if there is one. */
 export async function copyText(text, within = document.body) {
-  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const failed = `Copy this: ${text}`;
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text).then(() => "Copied", () => failed);
   const area = element("textarea", { value: text });
   within.append(area);
   area.select();
   const isDone = document.execCommand("copy"); // the only way without TLS
   area.remove();
-  if (!isDone) throw new Error("copying is not allowed");
+  return isDone ? "Copied" : failed;
 }
 
 export function copying(place) {
@@ -20,7 +21,7 @@ export function copying(place) {
     const clear = delayed(() => (said.textContent = ""), SHOWN_MS);
     button.hidden = false;
     button.addEventListener("click", async () => {
-      said.textContent = await copyText(button.dataset.copy).then(() => "Copied", () => `Copy this: ${button.dataset.copy}`);
+      said.textContent = await copyText(button.dataset.copy);
       button.focus();
       if (said.textContent === "Copied") clear();
       else clear.stop();

@@ -69,7 +69,7 @@ function show(plot, points) {
   function pointAt(point) {
     if (point === here) return;
     here = point;
-    ring.setAttribute("d", here ? here.link.lastElementChild.getAttribute("d") : "");
+    for (const [name, value] of [["cx", here?.x], ["cy", here?.y]]) here ? ring.setAttribute(name, value) : ring.removeAttribute(name);
     plot.classList.toggle("semantic-map-on-page", Boolean(here));
     label();
   }

@@ -8,9 +8,10 @@ function around(x, y, radius) {
   return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
 }
 
-// Returns where a text may be: right and left of a point, above and below it.
+// Returns where a text may be: right and left of a point, above and below it, and beginning or ending there.
 function spots(x, y, width, gap) {
   const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2], [x - width / 2, y - gap - HEIGHT], [x - width / 2, y + gap]];
+  for (const left of [x, x - width]) corners.push([left, y - gap - HEIGHT], [left, y + gap]);
   return corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + HEIGHT }));
 }
 
@@ -44,7 +45,7 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
     if (texts.length >= most) break;
     const text = shortened(point.title), width = pen.measureText(text).width * (point === here ? 1.1 : 1);
-    const free = spots(...pixel(point), width, point === here ? gap + 3 : gap).filter((spot) => within(spot, room));
+    const free = spots(...pixel(point), width, point === here ? gap + 6 : gap).filter((spot) => within(spot, room));
     const spot = free.find((each) => !meets(taken)(each)) ?? (point === here || found?.size <= FEW ? free.find((each) => !meets(written)(each)) ?? free[0] : null);
     if (!spot) continue;
     taken.push(spot);

@@ -1,7 +1,7 @@
 // The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
 import { copyText } from "./copying.js";
-import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
+import { SEARCH, delayed, element, failure, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon } from "./preview.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
@@ -14,6 +14,7 @@ const chip = dialog.querySelector(".semantic-scope");
 const pane = dialog.querySelector(".semantic-preview");
 const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
 const place = dialog.querySelector(".semantic-palette-answer"); // none without a model
+const [blank, ...rows] = dialog.querySelector("template").content.children; // commands, and actions on a text
 const writer = place && asking(place);
 const STORE = `semantic-recent:${SEARCH}`;
 let active = null; // the option that Enter opens
@@ -48,11 +49,12 @@ const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...p
 const rememberSearch = () => query() && remember("searches", query());
 const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
 
-function made(icon, label, { url, key, trail, ...attributes } = {}) {
-  const option = element("a", { className: "semantic-option", role: "option", tabIndex: -1 });
-  option.append(element("i", { className: icon, ariaHidden: "true" }), element("span", { className: "semantic-option-title", textContent: label }));
-  if (trail) option.append(element("bdi", { className: "semantic-option-trail" }, element("span", { textContent: trail })));
-  if (key) option.append(element("kbd", { textContent: key }));
+function made(icon, label, { url, trail, ...attributes } = {}) {
+  const option = blank.cloneNode(true), [image, title, place] = option.children;
+  image.className = icon;
+  title.textContent = label;
+  place.firstChild.textContent = trail;
+  if (!trail) place.remove();
   if (url) option.href = url;
   Object.assign(option.dataset, attributes);
   return option;
@@ -71,35 +73,27 @@ function group(label, entries) {
 function showRecent() {
   const { searches, pages } = query() || isNarrowed() ? { searches: [], pages: [] } : recent();
   const viewed = pages.filter(({ url }) => url !== location.pathname).map(({ title, url, path = "" }) =>
-    made("far fa-file-alt", title, { url, trail: path.split("/").slice(0, -1).join(" › "), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
+    made("far fa-file-alt", title, { url, trail: path.slice(0, path.lastIndexOf("/") + 1), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
   const searched = searches.map((text) => made("fas fa-history", text, { fill: text }));
   fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
 
-/** Return the commands whose names have a text; all without one. */
-function commands(text) {
-  const known = [
-    here.edit && ["fas fa-pencil-alt", "Edit this page", { url: here.edit, key: "E" }],
-    here.history && ["fas fa-history", "Page history", { url: here.history }],
-    here.title && ["fas fa-link", "Copy link to this page", { copy: location.origin + location.pathname }],
-    here.create && ["far fa-file", "Create page", { url: here.create, key: "C" }],
-  ];
-  return known.filter((each) => each && (!text || (text.length > 1 && each[1].toLowerCase().includes(text.toLowerCase())))).map(([icon, label, target]) => made(icon, label, { ...target, command: "" }));
-}
-
 /** Show the actions, first the commands that are named; if `isNothing` was found, a new page before a search. */
 function showActions(isNothing = false) {
-  const text = query();
-  const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
+  const text = query(), lower = text.toLowerCase();
+  const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === lower);
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
-  const found = `${SEARCH}?${asQuery()}`;
-  const actions = text ? [
-    made("fas fa-search", "All results", { url: found }),
-    ...("answers" in here ? [made("far fa-comment", "Answer this", { url: `${found}#answer`, key: "Alt ↵", answer: "" })] : []),
-    made("fas fa-quote-right", "Search for the exact words", { url: text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, key: "⇧ ↵", exact: "" }),
-    ...(here.newPage && name && !named ? [made("far fa-file", `Create page “${text}”`, { url: here.newPage.replace("NAME", name) })] : []),
-  ] : [];
-  fill("actions", ...group("Actions", [...(isNarrowed() ? [] : commands(text)), ...(isNothing ? actions.reverse() : actions)]));
+  const results = `${SEARCH}?${asQuery()}`;
+  const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
+  const urls = { results, answer: `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
+  const isMeant = (label) => !text || (text.length > 1 && label.toLowerCase().includes(lower));
+  const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && isMeant(each.textContent));
+  const actions = rows.filter((each) => text && urls[each.dataset.action]);
+  for (const each of actions) {
+    each.href = urls[each.dataset.action];
+    if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
+  }
+  fill("actions", ...group("Actions", [...commands, ...(isNothing ? actions.reverse() : actions)]));
 }
 
 /** Remove the recently changed pages that are listed as recently viewed. */
@@ -112,7 +106,7 @@ function dropViewed() {
 
 const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent !== null);
 
-function activate(option, { isMoved = false } = {}) {
+function activate(option, isMoved = true) {
   for (const each of options.querySelectorAll("[aria-selected]")) each.removeAttribute("aria-selected");
   active = option ?? null;
   isChosen = isMoved;
@@ -122,7 +116,14 @@ function activate(option, { isMoved = false } = {}) {
     field.setAttribute("aria-activedescendant", active.id);
   } else field.removeAttribute("aria-activedescendant");
   if (isPreviewing) previewSoon(pane, active);
-  dialog.querySelector("[data-key=tab]").textContent = isToRead() ? "to the answer" : "this folder only";
+  showKeys();
+}
+
+/** Show what the keys do now. */
+function showKeys() {
+  const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead();
+  const can = { choose: all()[0], open: active, tab: active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, folder: !read && folder && folder !== scope.path, tag: !read && tag };
+  for (const each of dialog.querySelectorAll("[data-key]")) each.hidden = !can[each.dataset.key];
 }
 
 /** Return whether Tab goes to the answer of the model. */
@@ -131,7 +132,7 @@ const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
 /** Have the model answer here; without a model, open the answer on the search page. */
 function answer() {
   const token = document.querySelector("meta[name=csrf-token]");
-  if (!writer || !token) return follow(options.querySelector("[data-answer]"));
+  if (!writer || !token) return follow(options.querySelector("[data-action=answer]"));
   const url = `${SEARCH}/answer?${asQuery()}`;
   if (url === answered && writer.isThere()) return;
   answered = url;
@@ -142,7 +143,7 @@ function answer() {
   settle();
 }
 
-/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and only a command if nothing does. */
+/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and none if nothing was found. */
 function settle() {
   const shown = all();
   for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
@@ -150,7 +151,7 @@ function settle() {
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
   const isNothing = Boolean(parts.nearest.childElementCount);
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
-  activate(kept || (isNothing ? options.querySelector("[data-command]") : named ?? shown[0]), { isMoved: Boolean(kept) });
+  activate(kept || (isNothing ? null : named ?? shown[0]), Boolean(kept));
 }
 
 /** Load a part; what is shown stays until then. */
@@ -166,7 +167,7 @@ async function load(name, parameters) {
     fill(name, ...content.children);
     if (name === "names" && !query() && !isNarrowed()) dropViewed();
     if (name === "passages") {
-      const isNothing = nearest && !parts.names.querySelector("[role=option]"); // what is only near is of no use next to a name that fits
+      const isNothing = nearest && !options.querySelector("[data-part=names] [role=option], [data-command]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
       const count = nearest?.querySelectorAll("[role=option]").length;
       if (isNothing) nearest.hidden = true;
@@ -175,7 +176,9 @@ async function load(name, parameters) {
     showActions(Boolean(parts.nearest.childElementCount));
     settle();
   } catch (error) {
-    if (error.name !== "AbortError") status.textContent = "The wiki cannot be reached, or you are logged out.";
+    if (error.name === "AbortError") return;
+    status.replaceChildren(failure(error, search));
+    settle();
   }
 }
 
@@ -228,7 +231,7 @@ function open(text = field.value) {
   field.select();
 }
 
-function follow(option, { isNewTab = false } = {}) {
+function follow(option, isNewTab) {
   if (!option) return;
   const { fill: text, tag, copy, reveal } = option.dataset;
   if (text !== undefined) {
@@ -237,7 +240,7 @@ function follow(option, { isNewTab = false } = {}) {
     return search();
   }
   if (tag) return narrowBy(option.dataset);
-  if (copy) return copyText(copy, dialog).then(() => "Copied", () => `Copy this: ${copy}`).then((said) => (status.textContent = said));
+  if (copy !== undefined) return copyText(location.origin + location.pathname, dialog).then((said) => (status.textContent = said));
   if (reveal !== undefined) {
     option.nextElementSibling.hidden = false;
     option.remove();
@@ -255,6 +258,7 @@ function showPreview(isShown) {
   isPreviewing = isShown;
   isChosen ||= active !== null;
   preview(pane, isShown ? active : null);
+  showKeys();
   return true;
 }
 
@@ -265,15 +269,13 @@ dialog.addEventListener("keydown", (event) => {
   const at = shown.indexOf(active);
   const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length), { isMoved: true });
-  else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-exact]"));
-  else if (event.key === "Enter" && event.altKey) return query() && "answers" in here ? (event.preventDefault(), answer()) : undefined;
-  else if (event.key === "Enter") follow(active, { isNewTab: event.ctrlKey || event.metaKey });
-  else if (event.key === "ArrowRight" && isAtEnd && showPreview(true)) isChosen = true;
-  else if (event.key === "ArrowLeft" && showPreview(false)) isChosen = true;
+  if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
+  else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-action=exact]"));
+  else if (event.key === "Enter" && event.altKey) return options.querySelector("[data-action=answer]") ? (event.preventDefault(), answer()) : undefined;
+  else if (event.key === "Enter") follow(active, event.ctrlKey || event.metaKey);
+  else if ((event.key === "ArrowRight" && isAtEnd && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
   else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
-  else if (event.key === "Escape" && showPreview(false)) isChosen = true;
   else return;
   event.preventDefault();
 });

@@ -2,18 +2,26 @@
 
 export const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
-/** Fetch a part of a page: its text, its nodes, and the status of the reply. Rejects if there is no reply, or a redirection. */
+/** Fetch a part of a page: its text, its nodes, and whether it is no error page. Rejects without a reply, or without permission. */
 export async function fetchPart(source, options = {}) {
-  const reply = await fetch(source, { redirect: "error", ...options });
+  const reply = await fetch(source, { redirect: "manual", ...options });
+  if (reply.type === "opaqueredirect" || reply.status === 403) throw new Error("no permission", { cause: "login" });
   const text = (await reply.text()).trim();
   const part = element("template", { innerHTML: text });
-  return { text, content: part.content, isOk: reply.ok, status: reply.status };
+  return { text, content: part.content, isOk: reply.ok };
 }
 
 export function element(tag, properties, ...content) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...content);
   return made;
+}
+
+/** Return an alert that says why a part could not be fetched, with a button to do something about it. */
+export function failure({ cause }, retry) {
+  const alert = document.getElementById("semantic-alerts").content.children[cause ? 1 : 0].cloneNode(true);
+  alert.querySelector("button")?.addEventListener("click", retry);
+  return alert;
 }
 
 /** Return a function that calls another one some milliseconds after its last call, with `stop` to cancel that. */

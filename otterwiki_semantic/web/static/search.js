@@ -1,5 +1,5 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { delayed, fetchPart, latest } from "./parts.js";
+import { delayed, failure, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
@@ -50,18 +50,18 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   const slow = isPolling ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
   let isToPoll = true;
   try {
-    const { text, content, status } = await fetchPart(source, { signal });
-    if (status === 403) return location.reload();
+    const { text, content } = await fetchPart(source, { signal });
     if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
-    if (!menus) return say("The wiki could not answer. Retrying …", { isFailure: true }); // an error page of a proxy
+    if (!menus) throw new Error("an error page of a proxy");
     if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
       const isRead = results.contains(document.activeElement);
       const used = controls.contains(document.activeElement) ? document.activeElement.name : null;
       controls.replaceChildren(...menus.childNodes);
       results.replaceChildren(content.firstElementChild);
       shown = text;
+      hideWhole();
       choose(null);
       if (pane.hidden || !passages().length) preview(pane, first());
       else previewSoon(pane, first());
@@ -71,7 +71,11 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
   } catch (error) {
-    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Retrying …", { isFailure: true });
+    if (error.name === "AbortError") return;
+    const alert = failure(error, () => show(url));
+    if (results.textContent !== alert.textContent) results.replaceChildren(alert); // else somebody may be about to press its button
+    shown = "";
+    preview(pane, null);
   } finally {
     clearTimeout(slow);
     if (asked === signal) {
@@ -84,9 +88,8 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 /** Return whether the results will change soon: the index is being built, or could not answer. */
 const isPassing = () => results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
 
-function say(text, { isHeard = true, isFailure = false } = {}) {
+function say(text, { isHeard = true } = {}) {
   status.textContent = text;
-  status.classList.toggle("semantic-failure", isFailure);
   if (isHeard && said.textContent.trim() !== text) said.textContent = text;
 }
 
@@ -153,6 +156,14 @@ window.addEventListener("popstate", () => {
   show(url);
 });
 
+/** Offer the whole passage only where its excerpt is cut. */
+function hideWhole() {
+  for (const each of results.querySelectorAll(".semantic-open")) {
+    const { textContent, scrollHeight, clientHeight } = each.parentElement.querySelector(".semantic-excerpt");
+    each.hidden = clientHeight > 0 && clientHeight >= scrollHeight && !/^…|…$/.test(textContent);
+  }
+}
+
 const passages = () => [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
 
 /** Return the passage to preview; none in a narrow window. */
@@ -196,5 +207,6 @@ for (const kind of ["pointerover", "focusin"]) {
   });
 }
 
+hideWhole();
 preview(pane, first());
 if (isPassing()) poll(new URL(location.href));

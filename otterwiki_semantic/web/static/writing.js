@@ -43,11 +43,11 @@ function show({ mentions, pages, duplicates = [] }) {
   const named = mentions.filter(isLinkable);
   const already = new Set([...duplicates, ...named].map((page) => page.path));
   const near = pages.filter((page) => isLinkable(page) && !page.linked && !already.has(page.path));
-  const list = (found) => found.map((page) => entry(page, "", "Insert link", () => insert(page)));
+  const list = (found) => found.map((page) => entry(page, "", "Add link", () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
     ...group("Similar pages", list(duplicates.filter(isLinkable))),
-    ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
+    ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Add link", () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
   const beside = document.getElementById("extra-nav"); // which narrow windows have no room for

@@ -9,16 +9,17 @@ from otterwiki_semantic.web.pages.admin import latency_chart
 
 
 def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
-    assert latency_chart([]) is None
+    now = datetime(2026, 1, 4, 5, 30, tzinfo=UTC).timestamp()
+    assert latency_chart([], now) is None
     hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
-    chart = latency_chart(hours)
+    chart = latency_chart(hours, now)
     assert chart == {
         "bars": list(zip((0, 24, 72), hours, strict=True)),
-        "width": 73,
-        "end": datetime(2026, 1, 4, 1, tzinfo=UTC).timestamp(),
+        "width": 78,
+        "start": datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
         "top_ms": 200,
         "top_unanswered": 10,
     }
-    single = latency_chart(hours[:1])
+    single = latency_chart(hours[-1:], now)
     assert single
-    assert (single["width"], single["top_ms"]) == (24, 50)
+    assert (single["width"], single["bars"], single["top_ms"]) == (24, [(18, hours[-1])], 200)

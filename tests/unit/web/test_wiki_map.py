@@ -49,6 +49,11 @@ def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> No
     assert grouped(points[-1:], "category") == [Group("x", 1, [points[-1]])]
 
 
+def test_the_page_of_a_folder_is_in_its_group() -> None:
+    points = [point(1), point(2, folder="p001"), point(3)]
+    assert [(group.name, len(group.points)) for group in grouped(points, "folder")] == [("p001", 2), ("no folder", 1)]
+
+
 def test_a_group_near_in_meaning_is_named_after_the_page_nearest_to_its_centre() -> None:
     points = [structs.replace(point(at, x, 0.5), cluster="words of titles") for at, x in enumerate((0.0, 0.4, 1.0))]
     (group,) = grouped(points, "cluster")
