@@ -52,7 +52,10 @@ class Request(NamedTuple):
 
 
 def started(parts: str) -> str:
-    """Start this process's server of some parts unless it runs; return the path of the interpreter's stand-in."""
+    """Start this process's server of some parts unless it runs; return the path of the interpreter's stand-in.
+
+    It has imported everything then: on a busy machine this takes longer than some tests wait for a process.
+    """
     if parts not in _running:
         place = Path(tempfile.mkdtemp(prefix="otterwiki-fork-"))
         stand_in = place / "python"
@@ -65,6 +68,7 @@ def started(parts: str) -> str:
             environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
             process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], env=environment)
         _running[parts] = process, place
+        subprocess.run([stand_in, "-c", ""], check=True)
     return str(_running[parts][1] / "python")
 
 
