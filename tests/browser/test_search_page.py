@@ -197,7 +197,9 @@ def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
     field = page.get_by_label("Question or words")
     expect(field).to_be_focused()
     page.keyboard.press("Control+A")
-    page.keyboard.insert_text("zigbee stick")
+    with page.expect_response(lambda reply: "/results?" in reply.url and "draft=" not in reply.url):
+        page.keyboard.insert_text("zigbee stick")
+    expect(page.locator("#semantic-results")).not_to_have_attribute("aria-busy", "true")
     expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
     page.keyboard.press("ArrowDown")
     links = page.locator("a.semantic-passage:visible")
