@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.browser import (
-    LOOKS,
-    STRICT_POLICY,
-    blocked_parts,
-    enforce_policy,
-    is_scrolling_sideways,
-    opened,
-    picture,
-    violations,
-)
+from tests.support.browser import check_looks, opened
 from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, make_repository
@@ -98,7 +89,7 @@ def citing(*texts: str) -> Script:
     return script
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", ["light", "plain"])
 def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, demo: LiveWiki, look: str) -> None:
     with opened(chromium, demo, look) as page:
         ask(page, demo, FROST)
@@ -109,21 +100,12 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(page.locator("a.semantic-passage").first).to_be_visible()
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
         expect(page.get_by_role("button", name="Answer this")).to_be_hidden()
-        assert not is_scrolling_sideways(page)
-        assert look == "plain" or violations(page, "#semantic-search") == []
-        picture(page, f"answer-{look}")
+        if look != "plain":
+            check_looks(page, "#semantic-search", "answer")
         target = (note.get_attribute("href") or "").partition("#")[0]
         note.click()
         expect(page).to_have_url(re.compile(re.escape(target)))
         expect(page.locator("#semantic-search")).to_have_count(0)
-
-
-def test_the_answer_is_allowed_by_a_strict_policy(chromium: Browser, demo: LiveWiki) -> None:
-    with opened(chromium, demo) as page:
-        enforce_policy(page, STRICT_POLICY)
-        ask(page, demo, FROST)
-        expect(answer(page).locator("a.semantic-extract-source").first).to_be_visible()
-        assert blocked_parts(page)[0] == []
 
 
 def is_question(url: str) -> bool:
@@ -144,10 +126,10 @@ def test_alt_enter_answers_what_was_just_typed(chromium: Browser, demo: LiveWiki
 
 
 def open_palette(page: Page, wiki: LiveWiki, question: str) -> Locator:
-    """Type a question into the palette; return the palette."""
+    """Enter a question into the palette; return the palette."""
     page.goto(wiki.url)
     page.keyboard.press("Control+k")
-    page.keyboard.type(question)
+    page.keyboard.insert_text(question)
     return page.locator("#semantic-palette")
 
 
@@ -167,17 +149,14 @@ def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) ->
         expect(page.get_by_label("Question or words")).to_have_value(BACKUPS)
 
 
-@pytest.mark.parametrize("look", [look for look in LOOKS if look != "plain"])
-def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki, look: str) -> None:
-    with opened(chromium, demo, look) as page:
+def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
         palette = open_palette(page, demo, "how long are nightly backups kept")
         lead = palette.get_by_role("group", name="Answer").get_by_role("option")
         expect(lead).to_contain_text("nightly: 14")
         expect(lead).to_have_attribute("aria-selected", "true")
         expect(passages(palette).first).to_be_visible()
-        assert not is_scrolling_sideways(page)
-        assert violations(page, "#semantic-palette") == []
-        picture(page, f"palette-answer-{look}")
+        check_looks(page, "#semantic-palette", "palette-answer")
         page.keyboard.press("ArrowRight")
         expect(palette.locator(".semantic-preview .semantic-best")).to_be_visible()
         page.keyboard.press("Enter")
@@ -193,33 +172,29 @@ def test_only_questions_have_an_answer_in_the_palette(chromium: Browser, demo: L
         expect(palette.get_by_role("group", name="Answer")).to_have_count(1)
 
 
-@pytest.mark.parametrize("look", ["light", "phone"])
-def test_a_model_answers_in_the_palette(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
+def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, server: ChatServer) -> None:
     server.script = citing(FIRST, SECOND)
-    with opened(chromium, site, look) as page:
-        palette = open_palette(page, site, BACKUPS)
-        lead = palette.locator(".semantic-palette-lead")
-        expect(lead).to_be_visible()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
-        for _ in range(2):
-            page.keyboard.press("Alt+Enter")
-        written = palette.locator(".semantic-answer")
-        expect(written).to_contain_text(SECOND)
-        expect(written).not_to_contain_text("Writing …")
-        assert len(asked) == 1
-        assert page.url == f"{site.url}/"
-        expect(lead).to_be_hidden()
-        expect(passages(palette).first).to_have_attribute("aria-selected", "true")
-        assert not is_scrolling_sideways(page)
-        assert violations(page, "#semantic-palette") == []
-        picture(page, f"palette-model-{look}")
-        page.keyboard.press("Tab")  # to the button that closes
-        page.keyboard.press("Tab")
-        expect(written.locator("a").first).to_be_focused()
-        page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile(f"^{site.url}/backups#"))
-        expect(palette).to_be_hidden()
+    palette = open_palette(page, site, BACKUPS)
+    lead = palette.locator(".semantic-palette-lead")
+    expect(lead).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
+    for _ in range(2):
+        page.keyboard.press("Alt+Enter")
+    written = palette.locator(".semantic-answer")
+    expect(written).to_contain_text(SECOND)
+    expect(written).not_to_contain_text("Writing …")
+    assert len(asked) == 1
+    assert page.url == f"{site.url}/"
+    expect(lead).to_be_hidden()
+    expect(passages(palette).first).to_have_attribute("aria-selected", "true")
+    check_looks(page, "#semantic-palette", "palette-model")
+    page.keyboard.press("Tab")  # to the button that closes
+    page.keyboard.press("Tab")
+    expect(written.locator("a").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"^{site.url}/backups#"))
+    expect(palette).to_be_hidden()
 
 
 @pytest.mark.parametrize("leaving", ["Escape", "s"])
@@ -286,7 +261,7 @@ def test_the_answer_is_copied_with_its_sources_as_links(page: Page, site: LiveWi
     assert re.search(rf"^\[\d\] \[Backups .*\]\({re.escape(site.url)}/backups#\S+\)$", copied, re.MULTILINE)
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", ["light", "plain"])
 def test_doubts_and_conflicts_are_shown(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
     server.script = citing(FIRST, "Nightly backups are kept 30 days on the tape", f"{_HARM} Bertha keeps them in Paris")
     with opened(chromium, site, look) as page:
@@ -296,8 +271,8 @@ def test_doubts_and_conflicts_are_shown(chromium: Browser, site: LiveWiki, serve
         expect(answer(page).get_by_text("The sources differ")).to_contain_text(re.compile("14 days.*90 days|90 days.*14 days"))
         expect(answer(page).locator(".semantic-doubtful")).to_have_count(2)
         assert answer(page).locator("img").count() == 0
-        assert not is_scrolling_sideways(page)
-        assert look == "plain" or violations(page, "#semantic-answer") == []
+        if look != "plain":
+            check_looks(page, "#semantic-answer")
 
 
 def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWiki, server: ChatServer) -> None:

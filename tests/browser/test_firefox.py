@@ -36,9 +36,7 @@ def firefox(started: Firefox) -> Iterator[Firefox]:
     assert started.faults == []
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
-def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki, width: int, height: int) -> None:
-    firefox.resize(width, height)
+def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki) -> None:
     firefox.open(site.url)
     firefox.press("k", holding=CONTROL)
     firefox.wait_for('document.activeElement.matches("#semantic-palette input")')
@@ -48,7 +46,10 @@ def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki, w
     firefox.press(DOWN)
     firefox.wait_for(f'document.querySelector("#semantic-palette [aria-selected]").href !== {before!r}')
     chosen = firefox.ask('new URL(document.querySelector("#semantic-palette [aria-selected]").href).pathname')
-    assert not firefox.ask("document.documentElement.scrollWidth > window.innerWidth")
+    for width, height in ((1280, 900), (390, 844)):
+        firefox.resize(width, height)
+        firefox.wait_for(f"window.innerWidth === {width}")
+        assert not firefox.ask("document.documentElement.scrollWidth > window.innerWidth")
     firefox.press(ENTER)
     firefox.wait_for(f"location.pathname === {chosen!r}")
 

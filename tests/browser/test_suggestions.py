@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import BEHAVIOURS, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, check_looks, opened, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit
 
@@ -33,9 +33,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-@pytest.mark.parametrize("look", ["light", "dark"])
-def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
-    with opened(chromium, site, look) as page:
+def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
         page.goto(f"{site.url}/network/wireless")
         related = page.locator("#column-extra .semantic-related")
         expect(related.get_by_text("Related pages")).to_be_visible()
@@ -46,9 +45,8 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, lo
         assert [each.locator("bdi").first.inner_text() for each in shown.all()] == expected
         heights = {round(box["height"]) for each in related.locator("li").all() if (box := each.bounding_box())}
         assert len(heights) == 1
-        assert violations(page, "#column-extra .semantic-related") == []
         related.locator("li").first.hover()
-        picture(page, f"related-{look}")
+        check_looks(page, "#column-extra .semantic-related", "related")
 
 
 def test_on_a_phone_they_follow_the_page(chromium: Browser, site: LiveWiki) -> None:
@@ -168,27 +166,6 @@ def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki, look
         name = 'Search by meaning for “frozen "pipes"”' if look == "plain" else "Search by meaning instead"
         page.get_by_role("link", name=name).click()
         expect(page.get_by_label("Question or words")).to_have_value('frozen "pipes"')
-
-
-def test_related_pages_can_be_switched_off(chromium: Browser, site: LiveWiki) -> None:
-    data_dir = site.data_dir.parent / "quiet"
-    with LiveWiki(site.repository, data_dir, SEMANTIC_PAGES="none") as quiet, opened(chromium, quiet) as page:
-        page.goto(f"{quiet.url}/services/automation")
-        assert page.locator(".semantic-related").count() == 0
-        assert quiet.get("/-/semantic-search/related?path=garden").status == 404
-        assert quiet.api("GET", "/semantic-search/status").status == 200
-
-
-def test_who_may_not_read_sees_nothing_of_it(site: LiveWiki, tmp_path_factory: pytest.TempPathFactory) -> None:
-    place = tmp_path_factory.mktemp("closed")
-    with LiveWiki(site.repository, place / "index", READ_ACCESS="APPROVED", AUTO_APPROVAL="False") as closed:
-        closed.wait_until_indexed()
-        for path in ("", "/results?q=pipe", "/related?path=garden", "/likely?name=pipe"):
-            reply = closed.get(f"/-/semantic-search{path}")
-            assert "/-/login" in reply.text or "Login" in reply.text, path
-            assert "frost" not in reply.text.lower()
-        assert "semantic" not in closed.get("/-/login").text
-        assert closed.get("/-/semantic-search/static/search.js").status == 200
 
 
 def test_the_help_tells_of_it(site: LiveWiki) -> None:

@@ -68,50 +68,54 @@ def test_every_page_fits_into_the_window(chromium: Browser, site: LiveWiki, name
             eventually(lambda: not is_scrolling_sideways(page), 10, f"the wiki's sidebar moves aside at {width}")
             assert cut_off(page) == [], width
             for look in ("light", "dark") if width in {1280, 390} else ():
-                assert violations(page, ours) == [], (width, look)
+                assert violations(page, ours, only_colors=look == "dark") == [], (width, look)
                 page.evaluate("halfmoon.toggleDarkMode()")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_text_of_twice_the_size_is_neither_cut_nor_overlapping(chromium: Browser, site: LiveWiki, width: int) -> None:
+def test_text_of_twice_the_size_is_neither_cut_nor_overlapping(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
-        page.set_viewport_size({"width": width, "height": 900})
         for name in ("results", "nothing", "health"):
             page.goto(site.url + _PAGES[name][0])
             page.evaluate(_DOUBLE)
-            assert not is_scrolling_sideways(page), name
-            assert cut_off(page) == [], name
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                eventually(lambda: not is_scrolling_sideways(page), 10, f"the wiki's sidebar moves aside at {width}")
+                assert cut_off(page) == [], (name, width)
         page.goto(site.url)
         page.evaluate(_DOUBLE)
         page.keyboard.press("Control+k")
-        page.keyboard.type("backup")
+        page.keyboard.insert_text("backup")
         option = page.locator("[data-part=passages] [role=option]").first
         expect(option).to_be_visible()
-        assert cut_off(page, "#semantic-palette") == []
-        box, dialog = option.bounding_box(), page.locator("#semantic-palette").bounding_box()
-        assert box
-        assert dialog
-        assert dialog["x"] <= box["x"] < box["x"] + box["width"] <= dialog["x"] + dialog["width"]
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_function("width => innerWidth === width", arg=width)
+            assert cut_off(page, "#semantic-palette") == [], width
+            box, dialog = option.bounding_box(), page.locator("#semantic-palette").bounding_box()
+            assert box
+            assert dialog
+            assert dialog["x"] <= box["x"] < box["x"] + box["width"] <= dialog["x"] + dialog["width"], width
 
 
-@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
-def test_the_palette_fits_into_the_window(chromium: Browser, site: LiveWiki, width: int) -> None:
+def test_the_palette_fits_into_the_window(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
-        page.set_viewport_size({"width": width, "height": 700})
         page.goto(site.url)
         page.keyboard.press("Control+k")
-        page.keyboard.type("machine")
+        page.keyboard.insert_text("machine")
         expect(page.locator("[data-part=passages] [role=option]").first).to_be_visible()
-        box = page.locator("#semantic-palette").bounding_box()
-        assert box
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= width
-        assert box["y"] + box["height"] <= 700
-        assert (box["width"] == width) == (width == 390)
-        for _ in range(12):
-            page.keyboard.press("ArrowDown")
-            chosen = page.locator("#semantic-palette [aria-selected]")
-            expect(chosen).to_be_in_viewport(ratio=0.9)
+        for width in (1920, 1280, 768, 390):
+            page.set_viewport_size({"width": width, "height": 700})
+            page.wait_for_function("width => innerWidth === width", arg=width)
+            box = page.locator("#semantic-palette").bounding_box()
+            assert box
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+            assert box["y"] + box["height"] <= 700
+            assert (box["width"] == width) == (width == 390)
+            for _ in range(12):
+                page.keyboard.press("ArrowDown")
+                chosen = page.locator("#semantic-palette [aria-selected]")
+                expect(chosen).to_be_in_viewport(ratio=0.9)
 
 
 def test_nothing_moves_for_those_who_do_not_want_it(chromium: Browser, site: LiveWiki) -> None:

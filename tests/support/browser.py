@@ -7,13 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright._impl._api_structures import SetCookieParam
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.support.live_wiki import LiveWiki
+from tests.support.live_wiki import LiveWiki, eventually
 from tests.support.paths import ROOT
 
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -35,6 +37,8 @@ BEHAVIOURS = LOOKS if os.environ.get("SCREENSHOTS") else ("light", "plain")
 """The looks between which behaviour differs, and all of them if pictures are taken."""
 STRICT_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'"
 """A Content-Security-Policy that forbids inline scripts and styles, also in attributes."""
+_AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_SET_DARK = 'dark => document.body.classList.contains("dark-mode") !== dark && halfmoon.toggleDarkMode()'
 _NOTE_BLOCKED = """
 window.blocked = {ours: [], others: []};
 addEventListener("securitypolicyviolation", event => {
@@ -62,67 +66,66 @@ def started_chromium() -> Iterator[Browser]:
 def opened(browser: Browser, wiki: LiveWiki, look: str = "light", *, is_member: bool = False) -> Iterator[Page]:
     """Lend an empty page of a browser with a look; as a member it has the session of `wiki`'s own browser.
 
-    Whatever the page asks of another host than the wiki fails the test, and so does an error of a script.
+    Whatever the page asks of another host than the wiki fails the test, and so does an error of a script. Pages with the same
+    look share what the browser has cached, and nothing else.
     """
-    context = _context(browser, wiki, look)
+    context = _context(browser, look)
+    context.clear_cookies()
+    mode = "dark-mode" if look == "dark" else "light-mode"
+    context.add_cookies([{"name": "halfmoon_preferredMode", "value": mode, "url": wiki.url}])
     if is_member:
         context.add_cookies([_cookie(cookie, wiki) for cookie in wiki.cookies])
     faults: list[str] = []
     page = context.new_page()
+    storage = {"origin": wiki.url, "storageTypes": "local_storage"}
+    context.new_cdp_session(page).send("Storage.clearDataForOrigin", storage)
     page.set_default_timeout(_PATIENCE_MS)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on(
         "request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:", "blob:")) else None
     )
-    yield page
-    context.close()
+    try:
+        yield page
+    finally:
+        for each in context.pages:
+            each.close()
     assert not faults, faults
 
 
-def _context(browser: Browser, wiki: LiveWiki, look: str) -> BrowserContext:
+@cache
+def _context(browser: Browser, look: str) -> BrowserContext:
     width, height = _PHONE if look == "phone" else _WIDE
-    context = browser.new_context(
+    return browser.new_context(
         viewport={"width": width, "height": height},
         java_script_enabled=look != "plain",
         color_scheme="dark" if look == "dark" else "light",
         reduced_motion="reduce",
         permissions=["clipboard-read", "clipboard-write"],
     )
-    mode = "dark-mode" if look == "dark" else "light-mode"
-    context.add_cookies([{"name": "halfmoon_preferredMode", "value": mode, "url": wiki.url}])
-    return context
 
 
 def _cookie(cookie: http.cookiejar.Cookie, wiki: LiveWiki) -> SetCookieParam:
     return {"name": cookie.name, "value": cookie.value or "", "url": wiki.url}
 
 
-def violations(page: Page, within: str) -> list[str]:
+def violations(page: Page, within: str, *, only_colors: bool = False) -> list[str]:
     """Return what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
     if not AXE.exists():
         pytest.skip(NEEDS_AXE)
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=AXE)
     found = page.evaluate(
-        """within => axe.run(within, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
+        """([within, runOnly]) => axe.run(within, {runOnly, resultTypes: ["violations"]})
         .then(result => result.violations.map(each => `${each.id}: ${each.nodes.map(node => node.html).join(" ")}`))""",
-        within,
+        [within, ["color-contrast"] if only_colors else _AXE_TAGS],
     )
     return [str(each) for each in found]
 
 
-def enforce_policy(page: Page, policy: str) -> None:
-    """Have the browser enforce a Content-Security-Policy on every document of a page, as if the wiki's proxy had sent it."""
-
-    def fulfill(route: Route) -> None:
-        if route.request.resource_type != "document":
-            route.continue_()
-            return
-        reply = route.fetch(max_redirects=0)
-        route.fulfill(response=reply, headers={**reply.headers, "content-security-policy": policy})
-
+def enforce_policy(page: Page, wiki: LiveWiki, policy: str) -> None:
+    """Have a wiki that is served by `tests.support.served_app` send a Content-Security-Policy to a page."""
+    page.context.add_cookies([{"name": "policy", "value": quote(policy), "url": wiki.url}])
     page.add_init_script(_NOTE_BLOCKED)
-    page.route("**", fulfill)
 
 
 def blocked_parts(page: Page) -> tuple[list[str], list[str]]:
@@ -139,6 +142,21 @@ def is_scrolling_sideways(page: Page) -> bool:
             .some(each => each.scrollWidth > each.clientWidth)"""
         )
     )
+
+
+def check_looks(page: Page, within: str, name: str = "") -> None:
+    """Check a part of a page by day, by night and on a phone: axe-core finds nothing, and nothing is wider than the window.
+
+    Between day and night only colors differ. With a name, pictures are taken.
+    """
+    for look, (width, height) in {"light": _WIDE, "dark": _WIDE, "phone": _PHONE}.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(_SET_DARK, look == "dark")
+        eventually(lambda: not is_scrolling_sideways(page), 10, "the wiki's sidebar moves aside")
+        assert violations(page, within, only_colors=look == "dark") == [], look
+        if name:
+            picture(page, f"{name}-{look}")
+    page.set_viewport_size({"width": _WIDE[0], "height": _WIDE[1]})
 
 
 def picture(page: Page, name: str) -> None:

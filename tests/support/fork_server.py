@@ -17,6 +17,7 @@ import runpy
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -69,23 +70,30 @@ def end_session() -> None:
 
 
 def started(kind: str) -> str:
-    """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in."""
+    """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in.
+
+    It has imported everything then: on a busy machine this takes longer than some tests wait for a process.
+    """
     place = _session() / kind
     place.mkdir(exist_ok=True)
     stand_in = place / "python"
-    with (place / "lock").open("w") as lock, socket.socket(socket.AF_UNIX) as listener:
+    with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stand_in.exists():
             stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
             stand_in.chmod(0o700)
-            listener.bind(str(place / "socket"))
-            listener.listen(128)
-            command = [sys.executable, "-P", "-m", __name__, kind]
-            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
-            with (_session() / "alive").open() as alive:
-                files = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in ((0, alive), (_LISTENER, listener))]
-                os.posix_spawn(sys.executable, command, environment, file_actions=files)
+            _start(kind, str(place / "socket"))
+            subprocess.run([stand_in, "-c", ""], check=True)
     return str(stand_in)
+
+
+def _start(kind: str, address: str) -> None:
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
+    with socket.socket(socket.AF_UNIX) as listener, (_session() / "alive").open() as alive:
+        listener.bind(address)
+        listener.listen(128)
+        files = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in ((0, alive), (_LISTENER, listener))]
+        os.posix_spawn(sys.executable, [sys.executable, "-P", "-m", __name__, kind], environment, file_actions=files)
 
 
 def _session() -> Path:

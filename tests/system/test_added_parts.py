@@ -53,22 +53,22 @@ def test_who_may_not_read_sees_nothing_of_it(tmp_path: Path) -> None:
     with LiveWiki(
         make_repository(tmp_path / "repository", {"a.md": "# A\n"}), tmp_path / "index", READ_ACCESS="APPROVED"
     ) as closed:
-        page = closed.get("/-/login").text
-        assert LINKS not in page
-        assert PALETTE not in page
+        assert "semantic" not in closed.get("/-/login").text
+        assert closed.get("/-/semantic-search/static/search.js").status == 200
         assert closed.get("/-/semantic-search/palette", part="passages", q="a").status in {302, 200}
         assert "data-palette" not in closed.get("/-/semantic-search/palette", part="passages", q="a").text
 
 
-def test_palette_and_health_can_be_left_out(tmp_path: Path) -> None:
+def test_palette_health_and_links_while_writing_can_be_left_out(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n"})
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_PAGES="related, editor") as live:
+    with LiveWiki(repository, tmp_path / "index", WRITE_ACCESS="ANONYMOUS", SEMANTIC_PAGES="related") as live:
         page = live.get("/").text
         assert page.count(LINKS) == 1
         assert PALETTE not in page
         assert live.get("/-/semantic-search/palette", part="passages", q="a").status == 404
         assert "/-/semantic-search/health" not in page
         assert live.get("/-/semantic-search/health").status == 404
+        assert "semantic-writing" not in live.get("/a/edit").text
 
 
 def test_a_browser_can_search_the_wiki(live: LiveWiki) -> None:

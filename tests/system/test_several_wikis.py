@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from otterwiki_semantic.core.errors import DaemonMismatchError
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
+from tests.support.fork_server import python
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.paths import ROOT
 
@@ -111,7 +111,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PYTHONPATH": str(ROOT),
     }
     environment = {name: value for name, value in os.environ.items() if name != "SEMANTIC_DATA_DIR"} | common
-    command = [sys.executable, "-c", _WIKIS, *wikis]
+    command = [python(), "-c", _WIKIS, *wikis]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert answer.returncode == 0, answer.stderr
     answers: dict[str, Any] = json.loads(answer.stdout)

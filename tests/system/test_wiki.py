@@ -10,6 +10,9 @@ import pytest
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
 from tests.support.processes import is_running
 
+WHATEVER_NAMES = pytest.mark.parametrize("live", ["True"], indirect=True, ids=["names keep their case"])
+"""For tests whose pages have lower-case names."""
+
 
 @pytest.fixture(scope="module", params=["True", "False"], ids=["names keep their case", "names are lower case"])
 def live(
@@ -88,6 +91,7 @@ def test_a_reverted_change_is_undone_in_the_index(live: LiveWiki) -> None:
     eventually(lambda: "Rehearsals" in live.search("choir rehearsals in the chapel", n=1)[0]["snippet"])
 
 
+@WHATEVER_NAMES
 def test_several_pushed_commits_are_all_indexed(live: LiveWiki, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", f"{live.url}/.git", str(clone))
@@ -103,6 +107,7 @@ def test_several_pushed_commits_are_all_indexed(live: LiveWiki, tmp_path: Path) 
     assert "water them in the morning" in live.search("watering tomatoes in the morning", n=1)[0]["snippet"]
 
 
+@WHATEVER_NAMES
 def test_a_forced_push_replaces_the_history(live: LiveWiki, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", f"{live.url}/.git", str(clone))
@@ -132,6 +137,7 @@ def test_a_repository_without_one_page_waits_for_the_first(tmp_path: Path) -> No
         eventually(lambda: [hit["path"] for hit in wiki.search("the holt of an otter")] == ["first"])
 
 
+@WHATEVER_NAMES
 def test_a_commit_that_nobody_told_of_is_found_after_a_restart(live: LiveWiki) -> None:
     pid = live.status()["owner_pid"]
     live.stop()
@@ -162,5 +168,6 @@ def test_a_kill_during_an_edit_loses_nothing(live: LiveWiki) -> None:
     assert first(live, "violin repaired after a fall") == stored(live, "Killed")
 
 
+@WHATEVER_NAMES
 def test_the_plugin_is_listed_in_the_wikis_help(live: LiveWiki) -> None:
     assert "Semantic search" in live.get("/-/about").text + live.get("/-/help/plugins").text + live.get("/-/help").text
