@@ -309,8 +309,8 @@ def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
         expect(page).to_have_url(re.compile("/procedures/backup/history$"))
         page.go_back()
         page.keyboard.press("Control+k")
-        with page.expect_response(re.compile("q=edit.this&part=passages$")):  # after the pause that ends with a verdict
-            page.keyboard.insert_text("edit this")
+        with page.expect_response(re.compile("q=t.this.pa&part=passages$")):  # after the pause that ends with a verdict
+            page.keyboard.insert_text("t this pa")
         expect(page.locator("#semantic-palette [role=status]")).to_be_empty()
         expect(actions.get_by_role("option").first).to_have_attribute("aria-selected", "true")
         expect(actions.get_by_role("option").first).to_contain_text("Edit this page")
