@@ -33,10 +33,13 @@ class Server:
     command: tuple[str, ...]
 
     def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True, **settings: Any) -> LiveWiki:
+        """Return the wiki, not started yet. Its daemon is forked, but in uWSGI: there it has to find an interpreter itself."""
         (data_dir.parent / f"{data_dir.name}.sqlite").write_bytes(database())
         command = [part.replace("{workers}", str(self.workers)) for part in self.command]
-        without = "" if plugin else "1"
-        return LiveWiki(repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, **settings)
+        settings["WITHOUT_PLUGIN"] = "" if plugin else "1"
+        if self.name.startswith("uwsgi"):
+            settings["PYTHONPATH"] = str(ROOT)
+        return LiveWiki(repository, data_dir, command=command, **settings)
 
 
 @cache

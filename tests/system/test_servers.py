@@ -104,6 +104,7 @@ def served(request: pytest.FixtureRequest, fleet: Fleet) -> Served:
     return fleet.run(request.param)
 
 
+@pytest.mark.parametrize("served", SERVERS[::3], indirect=True, ids=lambda server: server.name)
 def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Path, handbook: Pages) -> None:
     def worker_size(served: Served) -> float:
         for path in ["/", "/house/heating", "/garden/edit", *map(search, QUESTIONS)] * 2:
