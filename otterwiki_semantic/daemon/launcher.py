@@ -104,6 +104,7 @@ class DaemonLauncher:
         environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
         environment |= protocol.secrets_environment(self._settings)
         environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have their own threads
+        environment.setdefault("MALLOC_ARENA_MAX", "2")  # glibc keeps freed memory for each of many short-lived threads
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-c", _DETACHED, protocol.settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
