@@ -135,8 +135,14 @@ class _Server:
     def _fork(self) -> Request | None:
         connection, _ = self._listener.accept()
         head, files, _, _ = socket.recv_fds(connection, 8, 64)
-        with connection.makefile("rb") as reader:
-            arguments, environment, directory, umask, numbers = marshal.loads(reader.read(int.from_bytes(head, "big")))
+        try:
+            with connection.makefile("rb") as reader:
+                arguments, environment, directory, umask, numbers = marshal.loads(reader.read(int.from_bytes(head, "big")))
+        except (OSError, EOFError, ValueError, TypeError):  # the stand-in was killed
+            connection.close()
+            for file in files:
+                os.close(file)
+            return None
         pid = os.fork()
         if not pid:
             for opened in (connection, self._listener, *self._clients.values()):
@@ -145,7 +151,8 @@ class _Server:
             return Request(arguments, environment, directory, umask, dict(zip(numbers, files, strict=True)))
         for file in files:
             os.close(file)
-        connection.sendall(array.array("i", [pid]))
+        with suppress(OSError):  # if the stand-in was killed, the end of its connection says so
+            connection.sendall(array.array("i", [pid]))
         self._clients[pid] = connection
         self._selector.register(connection, selectors.EVENT_READ, pid)
         return None
