@@ -222,7 +222,8 @@ def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) 
     with opened(chromium, site) as page:
         opened_palette(page, site)
         page.route("**/palette?**", lambda route: route.abort())
-        page.keyboard.insert_text("boiler")
+        with page.expect_event("requestfailed", lambda asked: "part=passages" in asked.url):
+            page.keyboard.insert_text("boiler")
         alert = page.locator("#semantic-palette").get_by_role("alert")
         expect(alert).to_contain_text("cannot be reached")
         expect(page.get_by_role("listbox", name="Results")).to_be_hidden()
