@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -46,6 +47,12 @@ def pytest_configure() -> None:
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
     fork_server.begin_session()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out the tests themselves: going through them took a twentieth of the processor time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
