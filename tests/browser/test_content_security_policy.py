@@ -40,7 +40,7 @@ def search(page: Page) -> None:
 
 
 def answer(page: Page) -> None:
-    page.get_by_role("button", name="Answer this").click()
+    page.get_by_role("button", name="Show an answer").click()
     expect(page.locator("#semantic-answer a.semantic-extract-source").first).to_be_visible()
 
 
