@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from time import time
 from typing import Any
 
 import pytest
 from markupsafe import Markup
 from playwright.sync_api import Browser, expect
 
+from otterwiki_semantic.daemon.reports.search_log import NAME as SEARCH_LOG
 from otterwiki_semantic.web.pages.admin import moment
 from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
@@ -19,7 +23,7 @@ ADMIN = "/-/admin/semantic-search"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """The demo's wiki, which notes searches; its own browser has the administrator's session."""
+    """The demo's wiki with searches of two earlier hours; its own browser has the administrator's session."""
     place = tmp_path_factory.mktemp("admin")
     repository = make_repository(place / "repository", demo_pages())
     judged = place / "queries.json"
@@ -27,6 +31,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true", SEMANTIC_EVAL_QUERIES=str(judged)) as live:
         live.wait_until_indexed()
         live.log_in()
+        with closing(sqlite3.connect(live.data_dir / SEARCH_LOG, timeout=10)) as database, database:
+            rows = [(time() - 3600 * ago, 20.0 * ago, "hybrid", True) for ago in (1, 2)]
+            database.executemany("INSERT INTO searches (at, milliseconds, mode, is_answered) VALUES (?, ?, ?, ?)", rows)
         yield live
 
 
@@ -51,7 +58,9 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         page.get_by_text("Technical details").click()
         expect(page.locator("[aria-label='Recent changes'] tbody tr").last).to_contain_text(str(status["pages"]))
         expect(figures).to_contain_text("searches in 7 days")
-        expect(page.get_by_role("img")).to_have_count(0)  # no chart of one value
+        for name in ("Latency of searches", "Searches without results"):
+            expect(page.get_by_role("img", name=name)).to_be_visible()
+        expect(page.locator("[aria-label^='Quality of answers']")).to_have_count(0)  # no chart of one value
         expect(page.locator("tr", has_text="Recall@10")).to_contain_text("0.500")
         expect(page.locator("#index-work")).to_contain_text("1 of the 2 queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
