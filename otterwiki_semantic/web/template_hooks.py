@@ -105,7 +105,7 @@ def _tools(path: str | None) -> Iterator[dict[str, str]]:
     if has("health"):
         yield {"name": "Wiki health", "icon": "fa-stethoscope", "url": url_for("semantic_health.health")}
     if has_permission("ADMIN"):
-        yield {"name": "Search index", "icon": "fa-heartbeat", "url": url_for("semantic_admin.index")}
+        yield {"name": "Search index", "icon": "fa-database", "url": url_for("semantic_admin.index")}
     if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
         url = url_for("semantic_admin.page", path=path)
         yield {"name": "Inspect this page", "icon": "fa-microscope", "url": url}

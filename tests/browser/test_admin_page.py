@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from time import time
 from typing import Any
 
 import pytest
 from markupsafe import Markup
 from playwright.sync_api import Browser, expect
 
+from otterwiki_semantic.daemon.reports.search_log import NAME as SEARCH_LOG
 from otterwiki_semantic.web.pages.admin import moment
 from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
@@ -19,7 +23,7 @@ ADMIN = "/-/admin/semantic-search"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """The demo's wiki, which notes searches; its own browser has the administrator's session."""
+    """The demo's wiki with searches of two earlier hours; its own browser has the administrator's session."""
     place = tmp_path_factory.mktemp("admin")
     repository = make_repository(place / "repository", demo_pages())
     judged = place / "queries.json"
@@ -27,6 +31,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true", SEMANTIC_EVAL_QUERIES=str(judged)) as live:
         live.wait_until_indexed()
         live.log_in()
+        with closing(sqlite3.connect(live.data_dir / SEARCH_LOG, timeout=10)) as database, database:
+            rows = [(time() - 3600 * ago, 20.0 * ago, "hybrid", True) for ago in (1, 2)]
+            database.executemany("INSERT INTO searches (at, milliseconds, mode, is_answered) VALUES (?, ?, ?, ?)", rows)
         yield live
 
 
@@ -41,18 +48,20 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         page.goto(site.url + ADMIN)
         status = site.status()
         expect(page.locator(".semantic-headline")).to_have_text("Up to date")
-        figures = page.get_by_role("table", name="Figures of the index")
+        figures = page.locator("dl.semantic-key")
         for value in (str(status["pages"]), str(status["chunks"])):
             expect(figures).to_contain_text(value)
-        page.get_by_text("Details", exact=True).click()
+        page.get_by_text("Technical details").click()
         details = page.get_by_role("table", name="Details of the index")
         for value in (status["model"], status["indexed_commit"][:10]):
             expect(details).to_contain_text(value)
-        page.get_by_text("Details", exact=True).click()
-        expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
-        expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
-        expect(page.get_by_role("img", name="Quality of answers")).to_be_visible()
-        expect(page.get_by_role("region", name="Judged queries").locator("tbody tr").last).to_contain_text("0.500")
+        page.get_by_text("Technical details").click()
+        expect(page.locator("[aria-label='Recent changes'] tbody tr").last).to_contain_text(str(status["pages"]))
+        expect(figures).to_contain_text("searches in 7 days")
+        for name in ("Latency of searches", "Searches without results"):
+            expect(page.get_by_role("img", name=name)).to_be_visible()
+        expect(page.locator("[aria-label^='Quality of answers']")).to_have_count(0)  # no chart of one value
+        expect(page.locator("tr", has_text="Recall@10")).to_contain_text("0.500")
         expect(page.locator("#index-work")).to_contain_text("1 of the 2 queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, f"index-{look}")
@@ -77,6 +86,7 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         eventually(lambda: site.status()["rebuild"]["finished"] not in {None, before}, why="it is built")
         if look == "plain":
             page.reload()
+        page.get_by_text("Technical details").click()
         finished = site.status()["rebuild"]["finished"]
         shown = page.get_by_role("row", name="Last rebuild").locator(f'time[datetime="{finished}"]')
         expect(shown).to_be_visible(timeout=15_000)

@@ -74,7 +74,7 @@ def answer(page: Page) -> Locator:
 
 def ask(page: Page, wiki: LiveWiki, question: str = BACKUPS, more: str = "") -> None:
     page.goto(f"{wiki.url}{SEARCH}?q={question.replace(' ', '+')}{more}")
-    page.get_by_role("button", name="Answer this").click()
+    page.get_by_role("button", name="Show an answer").click()
 
 
 def citing(*texts: str) -> Script:
@@ -96,10 +96,10 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         note = answer(page).locator("a.semantic-extract-source").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
-        expect(answer(page)).to_contain_text("Quoted from these pages.")
+        expect(answer(page)).to_contain_text("Quoted from Home automation.")
         expect(page.locator("a.semantic-passage").first).to_be_visible()
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
-        expect(page.get_by_role("button", name="Answer this")).to_be_hidden()
+        expect(page.get_by_role("button", name="Show an answer")).to_be_hidden()
         if look != "plain":
             check_looks(page, "#semantic-search", "answer")
         target = (note.get_attribute("href") or "").partition("#")[0]
@@ -144,7 +144,7 @@ def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) ->
         if is_by_key:
             page.keyboard.press("Alt+Enter")
         else:
-            page.get_by_role("option", name="Answer this").click()
+            page.get_by_role("option", name="Show an answer").click()
         expect(answer(page)).to_contain_text("14")
         expect(page.get_by_label("Question or words")).to_have_value(BACKUPS)
 
@@ -223,7 +223,7 @@ def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: Live
 def test_another_site_cannot_ask(page: Page, site: LiveWiki, server: ChatServer) -> None:
     before = len(server.requests)
     page.goto(f"{site.url}{SEARCH}?q={BACKUPS}#answer")
-    expect(page.get_by_role("button", name="Answer this")).to_be_visible()
+    expect(page.get_by_role("button", name="Show an answer")).to_be_visible()
     page.wait_for_load_state("networkidle")
     assert len(server.requests) == before
 
@@ -282,7 +282,7 @@ def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWik
     expect(answer(page)).to_contain_text(FIRST)
     page.get_by_label("Question or words").fill("tomatoes")
     expect(answer(page)).to_be_empty()
-    expect(page.get_by_role("button", name="Answer this")).to_be_visible()
+    expect(page.get_by_role("button", name="Show an answer")).to_be_visible()
     assert server.hung_up.wait(30)
     expect(page.locator("#semantic-results")).to_contain_text("middle of May")
     expect(answer(page)).to_be_empty()

@@ -40,7 +40,7 @@ def search(page: Page) -> None:
 
 
 def answer(page: Page) -> None:
-    page.get_by_role("button", name="Answer this").click()
+    page.get_by_role("button", name="Show an answer").click()
     expect(page.locator("#semantic-answer a.semantic-extract-source").first).to_be_visible()
 
 
@@ -68,7 +68,7 @@ def index(page: Page) -> None:
     page.get_by_role("button", name="Rebuild now").click()
     expect(page.locator("#index-state")).to_contain_text("done", timeout=20_000)
     page.reload()  # policies are not added to what a form redirects to
-    expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
+    expect(page.get_by_text("Searches by hour")).to_be_visible()
 
 
 def health(page: Page) -> None:

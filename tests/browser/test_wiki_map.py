@@ -252,12 +252,14 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
     expect(page).to_have_url(re.compile(r"\?q=wireless\+network$"))
     found = page.locator("#semantic-map-plot a.semantic-map-found")
     assert {title.split("\n")[0] for title in found.locator("title").all_text_contents()} == titles
-    dim = page.locator("#semantic-map-plot a:not(.semantic-map-found)").first.evaluate(
-        "link => getComputedStyle(link).strokeOpacity"
-    )
-    assert float(dim) < 0.5 < float(found.first.evaluate("link => getComputedStyle(link).strokeOpacity"))
+    others = page.locator("#semantic-map-plot a:not(.semantic-map-found)")
+    width = "link => parseFloat(getComputedStyle(link).strokeWidth)"
+    size, found_size = (each.first.evaluate(width) for each in (others, found))
+    assert 2 * size < found_size
     assert set(labels(page)) <= titles
     page.locator("#semantic-map-plot a[tabindex='0']").focus()
+    expect(page.locator("#semantic-map-nearest")).to_contain_text("Nearest to")
+    assert str(page.locator(".semantic-map-lines").get_attribute("d")).count("L") == 3
     reached = set()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp") * 6:
         page.keyboard.press(key)
@@ -320,6 +322,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
         expect(page.locator("#semantic-map-plot a")).to_have_count(101, timeout=30_000)
         expect(page.locator("#column-main")).to_contain_text("part 1 of 2; 101 in all")
         expect(page.locator(".semantic-map-table tbody tr")).to_have_count(100)
+        page.locator("#semantic-map-caption").click()
         page.get_by_role("link", name="Next").click()
         expect(page.locator(".semantic-map-table tbody tr")).to_have_count(1)
         page.get_by_role("link", name="Previous").click()

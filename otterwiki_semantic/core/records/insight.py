@@ -108,6 +108,8 @@ class Insight(Struct, frozen=True):
     """Whether judged queries are configured (`SEMANTIC_EVAL_QUERIES`)."""
     quality: tuple[QualityRecord, ...] = ()
     """The last 400 evaluations with them, newest first."""
+    searched: SearchHour | None = None
+    """The searches of the last 7 days together; null if there were none. Its `hour` is the first one."""
 
 
 class Neighbour(Struct, frozen=True, omit_defaults=True):

@@ -61,6 +61,7 @@ class Insights:
             syncs=self._syncs.history(),
             keeps_searches=self._searches is not None,
             searches=self._searches.hours(until) if self._searches else (),
+            searched=self._searches.total(until) if self._searches else None,
             unanswered=self.unanswered(),
             has_judged_queries=self.quality is not None,
             quality=self.quality.newest_first() if self.quality else (),

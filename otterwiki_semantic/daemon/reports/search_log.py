@@ -93,12 +93,17 @@ class SearchLog:
 
     def hours(self, until: float) -> tuple[SearchHour, ...]:
         """Return the hours with searches in the seven days before a time, oldest first."""
+        return tuple(_hour(list(rows)) for _, rows in groupby(self._by_hour(until), key=itemgetter(0)))
+
+    def total(self, until: float) -> SearchHour | None:
+        """Return the searches of these hours together; None if there are none."""
+        rows = self._by_hour(until)
+        return _hour(rows) if rows else None
+
+    def _by_hour(self, until: float) -> list[tuple[Any, ...]]:
         since = (until - _SHOWN_SECONDS) // _HOUR * _HOUR
-        statement = (
-            "SELECT CAST(at / ? AS INTEGER), milliseconds, is_answered FROM searches WHERE at BETWEEN ? AND ? ORDER BY 1, 2"
-        )
-        rows = self._read(statement, (_HOUR, since, until))
-        return tuple(_hour(number, list(of_it)) for number, of_it in groupby(rows, key=itemgetter(0)))
+        statement = "SELECT CAST(at / ? AS INT), milliseconds, is_answered FROM searches WHERE at BETWEEN ? AND ? ORDER BY 1"
+        return self._read(statement, (_HOUR, since, until))
 
     def unanswered(self, until: float) -> tuple[UnansweredQuery, ...]:
         """Return the queries without a relevant result in 90 days, most frequent first; case and whitespace are ignored."""
@@ -175,10 +180,10 @@ def _forget(connection: sqlite3.Connection, at: float) -> None:
     connection.execute("DELETE FROM searches WHERE id <= (SELECT MAX(id) FROM searches) - ?", (MAX_ROWS,))
 
 
-def _hour(number: int, rows: Sequence[tuple[int, float, int]]) -> SearchHour:
+def _hour(rows: Sequence[tuple[Any, ...]]) -> SearchHour:
     unanswered = sum(not row[2] for row in rows)
     within = {name: round(value, 2) for name, value in percentiles([row[1] for row in rows]).items()}
-    return SearchHour(iso_time(number * _HOUR) or "", len(rows), unanswered, within["p50"], within["p95"])
+    return SearchHour(iso_time(rows[0][0] * _HOUR) or "", len(rows), unanswered, within["p50"], within["p95"])
 
 
 class SlowSearches:

@@ -21,6 +21,9 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, status_of
 
+_DAY = 24
+"""Hours."""
+
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
 pages.after_request(keep_private)
@@ -29,9 +32,16 @@ pages.add_app_template_filter(duration, "semantic_duration")
 
 @pages.app_template_filter("semantic_moment")
 def moment(time: str | float) -> Markup:
-    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``2026-01-31 12:00 UTC``; scripts show it in local time."""
+    """Format a time (ISO 8601 in UTC, or seconds since 1970): ``31 Jan 2026, 12:00 UTC``; scripts show it in local time."""
     at = datetime.fromisoformat(time) if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC)
-    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M} UTC</time>').format(at.isoformat(), at)
+    return Markup('<time datetime="{}">{} {:%b %Y, %H:%M} UTC</time>').format(at.isoformat(), at.day, at)
+
+
+@pages.app_template_filter("semantic_date")
+def date(time: str) -> Markup:
+    """Format the date of a time (ISO 8601 in UTC): ``31 Jan 2026``, with the time as its title."""
+    at = datetime.fromisoformat(time)
+    return Markup('<time datetime="{}" title="{:%H:%M} UTC">{} {:%b %Y}</time>').format(time[:10], at, at.day, at)
 
 
 @pages.get("")
@@ -125,15 +135,16 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    `bars` are the hours with searches, each with its distance in hours from `start`, in seconds since 1970: the first one, or
-    the day before `now` if that is earlier. The time axis, `width` hours, ends with the current hour; `top_ms` and
-    `top_unanswered` are the upper ends of the scales.
+    `bars` are the hours with searches, each with its distance in hours from `start`, in seconds since 1970. The time axis ends
+    with the current hour; its `width` is a day, or a week if searches are older. `top_ms` and `top_unanswered` are the upper
+    ends of the scales.
     """
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() // 3600 for hour in hours]
     end = max(now // 3600, starts[-1]) + 1
-    start = min(starts[0], end - 24)
+    width = _DAY if starts[0] >= end - _DAY else 7 * _DAY
+    start = min(starts[0], end - width)  # the first hour can have begun earlier
     return {
         "bars": [(at - start, hour) for at, hour in zip(starts, hours, strict=True)],
         "width": end - start,

@@ -111,7 +111,9 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
         "answer.html",
         answer=found,
         blocks=blocks,
+        extracts=[list(group) for _, group in groupby(blocks, key=_names_of_sources)],
         notes=notes,
+        pages=list(dict.fromkeys(trail(hit)[0] for _, hit in numbered.values())),
         markdown=_markdown(blocks, notes),
         message=message or found.message,
         is_writing=is_writing,
@@ -129,6 +131,10 @@ def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], do
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
     notes = tuple(_note(*numbered[place], sentence.text) for place in sentence.sources)
     return Sentence(sentence.text, notes, doubt)
+
+
+def _names_of_sources(block: Block) -> list[str]:
+    return [note.name for note in block.sentences[0].notes]
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:

@@ -43,7 +43,7 @@ def excerpt(
     """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
     `highlights` and `best_sentence` are offsets in `text`, the highlights in order. The best sentence is marked if no word
-    matches, including those of the headings before `start`.
+    of the excerpt matches.
     """
     return tuple(_lines(_spans(text, start, highlights, best_sentence)))
 
@@ -54,9 +54,7 @@ def _spans(
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
     is_near = best_sentence is not None and not any(first <= begin < last for begin, _ in matches)
-    marked = matches
-    if best_sentence and is_near:
-        marked = [best_sentence] if len(matches) == len(highlights) else []
+    marked = [best_sentence] if best_sentence and is_near else matches
     spans = [Span("… ")] if text[start:first].strip() else []
     at = first
     for begin, end in marked:

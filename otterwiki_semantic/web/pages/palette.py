@@ -98,9 +98,9 @@ def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
 
 
 def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option:
-    url, date = page_url(found.path, kind=found.file), (updated or "")[:10]
+    url = page_url(found.path, kind=found.file)
     label = tuple(_spans(found.title, found.ranges))
-    return Option("page", url, label, (), found.path, found.title, updated=date, file=found.file)
+    return Option("page", url, label, (), found.path, found.title, updated=updated or "", file=found.file)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:

@@ -122,21 +122,19 @@ def reasons(hit: Hit) -> tuple[str, ...]:
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the selected filters, and of filters that would narrow the results."""
+    """Return the menus of the selected filters, and of others with the values that would narrow the results, if any."""
     menus = []
     for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
-        anything = Choice("", f"Any {label.casefold()}")
         values = [value for each, value in chosen if each == name]
+        anything = Choice("", f"Any {label.casefold()}")
         menus += [Menu(name, label, (anything, Choice(value, value, is_chosen=True))) for value in values]
         offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
-        if offered:
-            menus.append(Menu(name, label, (anything, *(Choice(value, f"{value} ({count})") for value, count in offered))))
+        if offered or not (values or name == "type"):
+            menus.append(Menu(name, label, (Choice("", label), *(Choice(value, f"{value} ({n})") for value, n in offered))))
     since = dict(chosen).get("updated_since", "")
     ages = _ages(answer, since) if answer else []
-    if since or ages:
-        other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
-        menus.append(Menu("updated_since", "Changed", (Choice("", "Any time"), *other, *ages)))
-    return menus
+    other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
+    return [*menus, Menu("updated_since", "Changed", (Choice("", "Any time" if since else "Changed"), *other, *ages))]
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from flask import request, url_for
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
-from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Answer,
@@ -24,10 +24,21 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Match: best"), (Mode.SEMANTIC, "Match: meaning only"), (Mode.KEYWORD, "Match: exact words"))
-SORTS = (("", "Sort: relevance"), (Sort.UPDATED, "Sort: date"))
+MODES = ((Mode.HYBRID, "Words and meaning"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
+SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
+_PARTS = {
+    "mode": "the match",
+    "sort": "the order",
+    "path": "the folder",
+    "tag": "the tag",
+    "category": "the category",
+    "type": "the kind",
+    "updated_since": "changes since",
+}
+"""Parameters in the words of the page."""
+_SHOWN_VALUE = 40
 _MAX_RENDERED = 50_000
 """Characters of a passage that are shown."""
 
@@ -95,10 +106,19 @@ def _found() -> tuple[dict[str, Any], int]:
         answer = _answer(query, mode, chosen)
     except SemanticError as error:
         status = status_of(error)
-        return {**values, "message": str(error), "is_passing": status == 503}, status
+        return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
     values["menus"] = _menus(answer, mode, chosen)
     return {**values, "answer": answer, "more": has_more, **results_view(answer)}, 200
+
+
+def _said(error: SemanticError) -> dict[str, Any]:
+    """Return the message of the page: an invalid parameter is a part of a link, and the page offers to search `without_it`."""
+    name = str(error).partition(" ")[0]
+    if not isinstance(error, ParameterError) or name not in _PARTS:
+        return {"message": str(error)}
+    value = request.args.get(name, "")[:_SHOWN_VALUE]
+    return {"message": f"This link asks for {_PARTS[name]} “{value}”, which the search does not know.", "without_it": True}
 
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:

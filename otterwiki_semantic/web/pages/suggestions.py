@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
@@ -72,13 +73,13 @@ def likely() -> ResponseReturnValue:
 
 
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
-    """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages first, then pages about it."""
+    """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages, or else pages about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"))
     answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
     about = {hit.path: hit.title for hit in answer.results if hit.relevant}
     spelled = {path: about.get(path) or _title(path) for path in (_paths_like(name) if is_path else ())}
-    found = {**spelled, **about}
+    found = spelled or about  # pages about it are guesses
     found.pop(name, None)  # the wiki may be unable to open this page
     urls = page_urls()
     return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
@@ -92,10 +93,15 @@ def _title(path: str) -> str:
 
 
 def _paths_like(name: str) -> tuple[str, ...]:
+    """Return the pages that are spelled similarly, also after their last slash: the folder alone says little."""
     try:
         return (extension().index.related(name, 1).path,)
     except PageNotFoundError as error:
-        return tuple(error.nearest)
+        return tuple(path for path in error.nearest if get_close_matches(_last(name), [_last(path)]))
+
+
+def _last(path: str) -> str:
+    return path.casefold().rpartition("/")[2]
 
 
 @pages.get("/opensearch.xml")

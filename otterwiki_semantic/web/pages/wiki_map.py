@@ -6,8 +6,9 @@ import heapq
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -28,6 +29,8 @@ _NEIGHBOURS = 3
 _COLOURS = 8
 _ONE_SIDED = 0.6
 """Pages are coloured by meaning if more than this share of them is in one folder, or in none."""
+_SQUARES, _RINGS = (2, 4, 6, 8), (3, 4, 7, 8, "others")
+"""Colours whose points are squares, and that have a hole."""
 _SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
@@ -48,6 +51,17 @@ class Group:
     name: str
     colour: int | str
     points: Sequence[MapPoint]
+
+    @property
+    def number(self) -> int:
+        """The number of its colour in the stylesheet, 0 for grey."""
+        return self.colour if isinstance(self.colour, int) else 0
+
+    @property
+    def classes(self) -> str:
+        """The classes of its colour and shape in the stylesheet."""
+        square = " semantic-map-square" if self.colour in _SQUARES else ""
+        return f"semantic-map-{self.colour}{square}" + (" semantic-map-ring" if self.colour in _RINGS else "")
 
     @property
     def centre(self) -> tuple[float, float]:
@@ -86,7 +100,7 @@ def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
     first = [_SIDE * min(axis) - _MARGIN for axis in axes]
     sizes = [_SIDE * (max(axis) - min(axis)) + 2 * _MARGIN for axis in axes]
     box = " ".join(f"{length:.1f}" for length in (*first, *sizes))
-    return {"groups": grouped(points, by), "box": box, "total": len(points), "place": _place}
+    return {"groups": grouped(points, by), "box": box, "total": len(points), "place": _place, "folder_of": _folder_of(points)}
 
 
 def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
@@ -95,9 +109,9 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
     The page of a folder belongs to the folder's group.
     """
     members: defaultdict[str, list[MapPoint]] = defaultdict(list)
-    folders = {point.folder for point in points} if by == "folder" else set()
+    name_of = _folder_of(points) if by == "folder" else attrgetter(by)
     for point in points:
-        members[getattr(point, by) or (point.path if point.path in folders else "")].append(point)
+        members[name_of(point) or ""].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
     groups = [
@@ -107,6 +121,11 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
     others = [point for _, found in named[_COLOURS:] for point in found]
     grey = [Group(f"others ({len(named) - _COLOURS})", "others", others), Group(_NAMELESS[by], "none", nameless)]
     return groups + [group for group in grey if group.points]
+
+
+def _folder_of(points: Sequence[MapPoint]) -> Callable[[MapPoint], str]:
+    folders = {point.folder for point in points}
+    return lambda point: point.folder or (point.path if point.path in folders else "")
 
 
 def _central(points: Sequence[MapPoint]) -> MapPoint:

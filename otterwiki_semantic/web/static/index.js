@@ -9,16 +9,15 @@ const shown = new Map();
 /** Reload a part of the page, unless a link in it has the focus. */
 async function load(place, isExpected) {
   const { text, content, isOk } = await fetchPart(place.dataset.source);
-  const used = place.contains(document.activeElement) ? document.activeElement.tagName : "";
-  if (!isOk || !isExpected(content) || (used && used !== "SUMMARY")) return false;
+  const used = place.contains(document.activeElement) && document.activeElement;
+  if (!isOk || !isExpected(content) || (used && !used.matches("summary"))) return false;
   if (shown.get(place) !== text) {
-    const open = place.querySelector("details[open]") !== null;
+    const folds = () => [...place.querySelectorAll("details")], before = folds();
     place.replaceChildren(content);
     localizeTimes(place);
     shown.set(place, text);
-    const details = place.querySelector("details");
-    if (open) details?.setAttribute("open", "");
-    if (used) details?.firstElementChild.focus();
+    for (const [at, each] of folds().entries()) each.open = before[at]?.open;
+    folds()[before.indexOf(used?.parentElement)]?.firstElementChild.focus();
   }
   return true;
 }

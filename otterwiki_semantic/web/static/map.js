@@ -3,7 +3,7 @@ import { placeLabels } from "./map_labels.js";
 import { delayed, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
-const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50;
+const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, NEAREST = 3;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const byId = (name) => document.getElementById(`semantic-map-${name}`);
@@ -71,7 +71,16 @@ function show(plot, points) {
     here = point;
     for (const [name, value] of [["cx", here?.x], ["cy", here?.y]]) here ? ring.setAttribute(name, value) : ring.removeAttribute(name);
     plot.classList.toggle("semantic-map-on-page", Boolean(here));
+    linkNearest();
     label();
+  }
+
+  // Links the selected page with the nearest ones, and names them.
+  function linkNearest() {
+    const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
+    const nearest = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
+    svg.querySelector(".semantic-map-lines").setAttribute("d", nearest.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
+    byId("nearest").textContent = here ? [`Nearest to “${here.title}”`, ...nearest.map(({ title }) => title)].join("\n") : "";
   }
 
   const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
@@ -187,6 +196,10 @@ function show(plot, points) {
     found = those;
     svg.classList.toggle("semantic-map-searched", Boolean(found));
     for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
+    for (const hole of svg.querySelectorAll(".semantic-map-hole")) {
+      const dots = hole.parentElement.querySelectorAll(found ? ".semantic-map-found path" : "a path");
+      hole.setAttribute("d", [...dots].map((each) => each.getAttribute("d")).join(""));
+    }
     label();
   };
 }

@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, NAME_PX = 14;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
@@ -37,14 +37,14 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     else written.push(box);
   }
   taken.push(...written);
-  const most = Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
+  const most = seen.length <= SPARSE ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + 4;
   const chosen = found ? seen.filter((point) => found.has(point)) : seen;
   const texts = [];
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
   for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
     if (texts.length >= most) break;
-    const text = shortened(point.title), width = pen.measureText(text).width * (point === here ? 1.1 : 1);
+    const text = shortened(point.title), width = pen.measureText(text).width;
     const free = spots(...pixel(point), width, point === here ? gap + 6 : gap).filter((spot) => within(spot, room));
     const spot = free.find((each) => !meets(taken)(each)) ?? (point === here || found?.size <= FEW ? free.find((each) => !meets(written)(each)) ?? free[0] : null);
     if (!spot) continue;

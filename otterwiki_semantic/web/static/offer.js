@@ -33,8 +33,9 @@ function likelyPages(place) {
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  const place = begun?.form.parentElement ?? document.querySelector("#column-main .content");
+  const place = begun ? element("div") : document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
+  begun?.parentElement.after(place);
   const ask = likelyPages(place);
   begun?.addEventListener("input", delayed(() => ask(begun.value.trim()), TYPING_MS));
   const name = begun?.value.trim() || here.missing;

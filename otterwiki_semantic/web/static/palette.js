@@ -35,14 +35,15 @@ function recent() {
   return { searches: listed("searches", (each) => typeof each === "string"), pages: listed("pages", (each) => each?.url?.startsWith("/")) };
 }
 
-function remember(kind, entry, key = (each) => each) {
-  const known = recent();
+function remember(kind, entry) {
+  const known = recent(), key = (each) => each.url ?? each;
   known[kind] = [entry, ...known[kind].filter((each) => key(each) !== key(entry))].slice(0, RECENT);
   try {
     localStorage.setItem(STORE, JSON.stringify(known));
   } catch {} // storage is full or forbidden: nothing is remembered
 }
 
+const action = (name) => options.querySelector(`[data-action=${name}]`);
 const isNarrowed = () => Object.keys(scope).length > 0;
 const query = () => field.value.trim();
 const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
@@ -78,8 +79,8 @@ function showRecent() {
   fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
 
-/** Show the actions, first the commands that are named; if `isNothing` was found, a new page before a search. */
-function showActions(isNothing = false) {
+/** Show the actions, first the commands that are named; if nothing was found, without those about the results. */
+function showActions() {
   const text = query(), lower = text.toLowerCase();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === lower);
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
@@ -88,12 +89,12 @@ function showActions(isNothing = false) {
   const urls = { results, answer: `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
   const isMeant = (label) => !text || (text.length > 1 && label.toLowerCase().includes(lower));
   const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && isMeant(each.textContent));
-  const actions = rows.filter((each) => text && urls[each.dataset.action]);
+  const actions = rows.filter((each) => text && urls[each.dataset.action] && !(parts.nearest.firstChild && "found" in each.dataset));
   for (const each of actions) {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("actions", ...group("Actions", [...commands, ...(isNothing ? actions.reverse() : actions)]));
+  fill("actions", ...group("Actions", [...commands, ...actions]));
 }
 
 /** Remove the recently changed pages that are listed as recently viewed. */
@@ -122,17 +123,17 @@ function activate(option, isMoved = true) {
 /** Show what the keys do now. */
 function showKeys() {
   const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead();
-  const can = { choose: all()[0], open: active, tab: active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, folder: !read && folder && folder !== scope.path, tag: !read && tag };
+  const can = { choose: all()[0], open: active, tab: active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, all: scope.path, folder: !read && folder && folder !== scope.path, tag: !read && tag };
   for (const each of dialog.querySelectorAll("[data-key]")) each.hidden = !can[each.dataset.key];
 }
 
-/** Return whether Tab goes to the answer of the model. */
-const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
+/** Whether Tab goes to the answer of the model. */
+const isToRead = () => place?.childElementCount && !isChosen;
 
 /** Have the model answer here; without a model, open the answer on the search page. */
 function answer() {
   const token = document.querySelector("meta[name=csrf-token]");
-  if (!writer || !token) return follow(options.querySelector("[data-action=answer]"));
+  if (!writer || !token) return follow(action("answer"));
   const url = `${SEARCH}/answer?${asQuery()}`;
   if (url === answered && writer.isThere()) return;
   answered = url;
@@ -143,15 +144,14 @@ function answer() {
   settle();
 }
 
-/** Number the options, and keep the one that somebody moved to; else the first that fits is active, and none if nothing was found. */
+/** Number the options, and keep the one that somebody moved to; else the first that fits is active. */
 function settle() {
   const shown = all();
   for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
   const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
-  const isNothing = Boolean(parts.nearest.childElementCount);
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
-  activate(kept || (isNothing ? null : named ?? shown[0]), Boolean(kept));
+  activate(kept || named || shown[0], !!kept);
 }
 
 /** Load a part; what is shown stays until then. */
@@ -173,7 +173,7 @@ async function load(name, parameters) {
       if (isNothing) nearest.hidden = true;
       fill("nearest", ...(isNothing && count ? [made("fas fa-chevron-down", `Show the ${count} nearest passages`, { reveal: "" }), nearest] : []));
     }
-    showActions(Boolean(parts.nearest.childElementCount));
+    showActions();
     settle();
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -191,8 +191,8 @@ function stop() {
 function search() {
   stop();
   showRecent();
-  showActions();
   fill("nearest");
+  showActions();
   load("names");
   if (query()) {
     begin();
@@ -256,7 +256,7 @@ function follow(option, isNewTab) {
 function showPreview(isShown) {
   if (isShown === isPreviewing || (isShown && !active?.dataset.preview)) return false;
   isPreviewing = isShown;
-  isChosen ||= active !== null;
+  isChosen ||= !!active;
   preview(pane, isShown ? active : null);
   showKeys();
   return true;
@@ -270,8 +270,8 @@ dialog.addEventListener("keydown", (event) => {
   const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
-  else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-action=exact]"));
-  else if (event.key === "Enter" && event.altKey) return options.querySelector("[data-action=answer]") ? (event.preventDefault(), answer()) : undefined;
+  else if (event.key === "Enter" && event.shiftKey) follow(action("exact"));
+  else if (event.key === "Enter" && event.altKey) return action("answer") ? (event.preventDefault(), answer()) : undefined;
   else if (event.key === "Enter") follow(active, event.ctrlKey || event.metaKey);
   else if ((event.key === "ArrowRight" && isAtEnd && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
   else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
@@ -330,4 +330,4 @@ barField?.addEventListener("input", () => {
   field.setSelectionRange(text.length, text.length);
 });
 
-if (here.title) remember("pages", { title: here.title, url: location.pathname, path: here.path }, (each) => each.url);
+if (here.title) remember("pages", { title: here.title, url: location.pathname, path: here.path });

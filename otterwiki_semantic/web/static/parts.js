@@ -45,9 +45,9 @@ export function latest() {
   };
 }
 
-/** Show the times in a place as people write them where they are. */
+/** Show the times in a place in the local time zone. */
 export function localizeTimes(place) {
   for (const time of place.querySelectorAll('time[datetime*="T"]')) {
-    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
   }
 }

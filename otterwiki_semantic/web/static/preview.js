@@ -9,6 +9,7 @@ let shown = null; // the passage that is shown
 /** Show the page of a passage, a link with `data-preview`, in a pane; nothing without a passage. */
 export async function preview(pane, passage) {
   later.stop();
+  select(shown, passage);
   shown = passage;
   if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading …" }));
   pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
@@ -20,6 +21,12 @@ export async function preview(pane, passage) {
   pages.set(source, content);
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
+}
+
+/** Give another passage the look of the one that is shown or chosen. */
+export function select(before, now) {
+  before?.classList.remove("semantic-chosen");
+  now?.classList.add("semantic-chosen");
 }
 
 /** Show the page of a passage after a moment, unless another one is wanted until then. */
@@ -51,8 +58,9 @@ function show(pane, passage) {
   const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || heading.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING);
   const block = directive && blocks.find((each) => ends.every((end) => each.textContent.replace(/\s+/g, " ").includes(end)));
   if (block) block.classList.add("semantic-best");
-  const scroll = (place, gap) => (pane.scrollTop += place.getBoundingClientRect().top - pane.getBoundingClientRect().top - gap);
+  const top = (place) => place.getBoundingClientRect().top, gap = pane.firstElementChild.offsetHeight + 12; // the title stays in view
+  const scroll = (place) => (pane.scrollTop += top(place) - top(pane) - gap);
   pane.scrollTop = 0;
-  if (heading || block) scroll(heading || block, 8);
-  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) scroll(block, 32);
+  if (heading || block) scroll(heading || block);
+  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) scroll(block);
 }

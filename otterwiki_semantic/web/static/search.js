@@ -1,6 +1,6 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { delayed, failure, fetchPart, latest } from "./parts.js";
-import { preview, previewSoon, tidy } from "./preview.js";
+import { SEARCH, delayed, failure, fetchPart, latest } from "./parts.js";
+import { preview, previewSoon, select, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const form = document.getElementById("semantic-form");
@@ -11,7 +11,6 @@ const results = document.getElementById("semantic-results");
 const controls = document.getElementById("semantic-controls");
 const pane = document.getElementById("semantic-preview");
 const isWide = window.matchMedia("(min-width: 1200px)");
-const SEARCH = new URL(form.getAttribute("action"), location.href);
 let shown = ""; // the results in the page, as the wiki rendered them
 let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
@@ -30,7 +29,7 @@ const type = delayed(() => {
 }, TYPING_MS);
 
 function formUrl() {
-  const url = new URL(SEARCH);
+  const url = new URL(SEARCH, location);
   for (const [name, value] of new FormData(form)) {
     if (value.trim() && !(name === "mode" && value === "hybrid")) url.searchParams.append(name, value.trim());
   }
@@ -42,7 +41,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   poll.stop();
   current = url.href;
   const signal = (asked = next());
-  const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
+  const source = new URL(`${SEARCH}/results${url.search}`, location);
   const question = url.searchParams.get("q");
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
@@ -63,8 +62,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       shown = text;
       hideWhole();
       choose(null);
-      if (pane.hidden || !passages().length) preview(pane, first());
-      else previewSoon(pane, first());
+      (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
       if (used !== null) (controls.querySelector(`[name="${used}"]`) ?? field).focus({ preventScroll: true });
     }
@@ -72,10 +70,9 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     say(summary, { isHeard: !isUnfinished });
   } catch (error) {
     if (error.name === "AbortError") return;
-    const alert = failure(error, () => show(url));
-    if (results.textContent !== alert.textContent) results.replaceChildren(alert); // else somebody may be about to press its button
+    const alert = failure(error, () => show(formUrl())), old = results.querySelector(".semantic-failure");
+    if (old?.textContent !== alert.textContent) old ? old.replaceWith(alert) : results.prepend(alert); // else somebody may be about to press its button
     shown = "";
-    preview(pane, null);
   } finally {
     clearTimeout(slow);
     if (asked === signal) {
@@ -169,13 +166,12 @@ const passages = () => [...results.querySelectorAll("a.semantic-passage[href]")]
 /** Return the passage to preview; none in a narrow window. */
 const first = () => (isWide.matches ? passages()[0] : null);
 
-/** Mark a passage as the one that Enter opens. */
+/** Choose a passage, which Enter opens. */
 function choose(link) {
-  chosen?.classList.remove("semantic-chosen");
+  select(chosen, link);
   chosen = link;
   if (!link) return field.removeAttribute("aria-activedescendant");
   link.id ||= `semantic-passage-${passages().indexOf(link)}`;
-  link.classList.add("semantic-chosen");
   link.scrollIntoView({ block: "nearest" });
   field.setAttribute("aria-activedescendant", link.id);
   if (isWide.matches) preview(pane, link);
@@ -203,7 +199,7 @@ document.getElementById("semantic-search").addEventListener("keydown", (event) =
 for (const kind of ["pointerover", "focusin"]) {
   results.addEventListener(kind, (event) => {
     const link = event.target.closest("a.semantic-passage[href]");
-    if (link && isWide.matches && event.pointerType !== "touch") previewSoon(pane, link);
+    if (link && isWide.matches && !chosen && event.pointerType !== "touch") previewSoon(pane, link);
   });
 }
 

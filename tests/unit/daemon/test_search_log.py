@@ -74,6 +74,16 @@ def test_hours_stand_in_order_and_those_without_searches_are_left_out(opened: Op
     assert [(hour.count, hour.p50_ms, hour.p95_ms) for hour in log.hours(NOW)] == [(2, 1.0, 2.0), (1, 3.0, 3.0)]
 
 
+def test_the_hours_together_have_percentiles_of_their_own(opened: Open) -> None:
+    log = opened()
+    assert log.total(NOW) is None
+    for ago, milliseconds in ((0.0, 3.0), (0.0, 4.0), (5 * HOUR, 9.0)):
+        note(log, at=NOW - ago, milliseconds=milliseconds)
+    total = log.total(NOW)
+    assert total
+    assert (total.count, total.p50_ms, total.p95_ms) == (3, 4.0, 9.0)
+
+
 def test_questions_of_one_request_share_its_time(opened: Open) -> None:
     log = opened()
     log.record([answer("one"), answer("two", confident=False)], Mode.KEYWORD, NOW, 0.02)

@@ -14,9 +14,9 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
     chart = latency_chart(hours, now)
     assert chart == {
-        "bars": list(zip((0, 24, 72), hours, strict=True)),
-        "width": 78,
-        "start": datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
+        "bars": list(zip((90, 114, 162), hours, strict=True)),
+        "width": 168,
+        "start": datetime(2025, 12, 28, 6, tzinfo=UTC).timestamp(),
         "top_ms": 200,
         "top_unanswered": 10,
     }

@@ -146,5 +146,5 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
     ]
 
 
-def test_the_best_sentence_is_not_marked_if_the_title_matches() -> None:
-    assert not any(span.is_near for span in spans("[Boiler] It fails.", 9, [(1, 7)], (9, 18)))
+def test_the_best_sentence_is_marked_also_if_the_title_matches() -> None:
+    assert [span.text for span in spans("[Boiler] It fails.", 9, [(1, 7)], (9, 18)) if span.is_near] == ["It fails."]
