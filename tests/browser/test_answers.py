@@ -139,14 +139,15 @@ def passages(palette: Locator) -> Locator:
 
 @pytest.mark.parametrize("is_by_key", [True, False])
 def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) -> None:
+    text = BACKUPS if is_by_key else "nightly backups kept"  # an answer in the palette takes the option's place
     with opened(chromium, demo) as page:
-        open_palette(page, demo, BACKUPS)
+        open_palette(page, demo, text)
         if is_by_key:
             page.keyboard.press("Alt+Enter")
         else:
             page.get_by_role("option", name="Show an answer").click()
         expect(answer(page)).to_contain_text("14")
-        expect(page.get_by_label("Question or words")).to_have_value(BACKUPS)
+        expect(page.get_by_label("Question or words")).to_have_value(text)
 
 
 def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki) -> None:
