@@ -29,13 +29,13 @@ SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
 _PARTS = {
-    "mode": "the match",
-    "sort": "the order",
+    "mode": "matching",
+    "sort": "sorting",
     "path": "the folder",
     "tag": "the tag",
     "category": "the category",
     "type": "the kind",
-    "updated_since": "changes since",
+    "updated_since": "the time of changes",
 }
 """Parameters in the words of the page."""
 _SHOWN_VALUE = 40
@@ -118,7 +118,7 @@ def _said(error: SemanticError) -> dict[str, Any]:
     if not isinstance(error, ParameterError) or name not in _PARTS:
         return {"message": str(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    return {"message": f"This link asks for {_PARTS[name]} “{value}”, which the search does not know.", "without_it": True}
+    return {"message": f"This link has an unknown value for {_PARTS[name]}: “{value}”.", "without_it": True}
 
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
