@@ -276,6 +276,7 @@ class UnitChooser:
     def _by_words(self, chunk: StoredChunk, highlights: Sequence[Range]) -> list[ScoredUnit]:
         """Return the units of a chunk that may answer, those with most of the query's words first."""
         scored, sections = [], chunk.sections
+        named = {place for place, section in enumerate(sections) if self._name and name_key(section.heading) == self._name}
         names = chunk.text[: chunk.prefix_length].rstrip()
         for unit, header, items in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
@@ -288,8 +289,7 @@ class UnitChooser:
                     found |= self._words_in(chunk.text[start:end])
             covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
-            is_named = name_key(sections[unit.section].heading) == self._name != ""
-            prior = self._prior(unit, own) + EXACT_POINTS * is_named
+            prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named)
             scored.append(ScoredUnit(unit, text, prior, covered, header, items))
         return sorted(scored, key=_best_first)
 
