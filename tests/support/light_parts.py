@@ -127,7 +127,7 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
 
 
 def _fork_workers(module: Any, set_attribute: Set) -> None:
-    """Have worker processes forked. Those that read pages have no memory for what others import."""
+    """Fork worker processes. Page readers have a server of their own: their memory limit leaves no room for other imports."""
     init = module.WorkerProcess.__init__
 
     def start_forked(worker: WorkerProcess, *arguments: Any, **keywords: Any) -> None:

@@ -74,15 +74,18 @@ def likely() -> ResponseReturnValue:
 
 def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages, or else pages about it."""
-    words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"))
-    answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
-    about = {hit.path: hit.title for hit in answer.results if hit.relevant}
-    spelled = {path: about.get(path) or _title(path) for path in (_paths_like(name) if is_path else ())}
-    found = spelled or about  # pages about it are guesses
+    spelled = {path: _title(path) for path in (_paths_like(name) if is_path else ())}
+    found = spelled or _pages_about(name)
     found.pop(name, None)  # the wiki may be unable to open this page
     urls = page_urls()
     return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
+
+
+def _pages_about(name: str) -> dict[str, str]:
+    words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"))
+    answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
+    return {hit.path: hit.title for hit in answer.results if hit.relevant}
 
 
 def _title(path: str) -> str:

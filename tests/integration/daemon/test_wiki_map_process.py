@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,19 +14,12 @@ from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import MapState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
-from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.wiki_map import builder
+from tests.support.engines import opened
 from tests.support.live_wiki import eventually
 from tests.support.processes import is_running
 
 pytestmark = pytest.mark.real_processes
-
-
-@contextmanager
-def started(settings: Settings) -> Iterator[IndexEngine]:
-    with closing(IndexEngine(settings)) as index:
-        index.start()
-        yield index
 
 
 def projecting(parent: int) -> list[int]:
@@ -61,7 +53,7 @@ def test_without_the_library_it_says_what_to_install(
     (hidden / "sklearn.py").write_text("raise ModuleNotFoundError(\"No module named 'sklearn'\")\n")
     monkeypatch.syspath_prepend(str(hidden))
     monkeypatch.setattr(builder, "_DELAY_SECONDS", 0.05)
-    with started(replace(settings, pages=("map",))) as index:
+    with closing(opened(replace(settings, pages=("map",)))) as index:
         found = eventually(lambda: found if (found := index.map()).message else None)
         assert found is not None
         assert found.state is MapState.UNAVAILABLE
@@ -70,8 +62,7 @@ def test_without_the_library_it_says_what_to_install(
 
 
 def test_a_map_that_is_not_wanted_is_not_made(settings: Settings) -> None:
-    with started(replace(settings, pages=())) as index:
-        eventually(lambda: index.status().status == "ready")
+    with closing(opened(replace(settings, pages=()))) as index:
         found = index.map()
         assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
         assert "add map to SEMANTIC_PAGES" in str(found.message)
