@@ -121,7 +121,7 @@ def main() -> None:
                 show(api, question)
             print(f"The wiki:      {site}")
             print(f"Search it:     {site}/-/semantic-search")
-            print(f'Ask it:        {site}/-/semantic-search?q=how+long+are+backups+kept, then "Answer this"')
+            print(f'Ask it:        {site}/-/semantic-search?q=how+long+are+backups+kept, then "Show an answer"')
             print(f"See it all:    {site}/-/semantic-search/map")
             print(f"Call it:       curl -G {api}/semantic-search --data-urlencode 'q=…'")
             print(f"Rebuild it:    curl -X POST -H 'Authorization: Bearer {settings['OTTERWIKI_API_KEY']}' {api}/reindex")
