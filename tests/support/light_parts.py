@@ -67,12 +67,13 @@ def installed(*, real: bool = False) -> Iterator[None]:
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") != "chroma":
             if real:
                 patch.setenv(REAL, "1")
-                patch.setenv(LIMITED_PYTHON, fork_server.started("limited"))
             for name, replace in replacements().items():
                 replace(import_module(name), patch.setattr)
             for place in (SITE.parent.parent.parent, SITE):
                 patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
             patch.setenv(PYTHON, fork_server.started("real" if real else "light"))
+            if real:
+                patch.setenv(LIMITED_PYTHON, fork_server.started("limited"))
         yield
 
 
