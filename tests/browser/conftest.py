@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,12 +20,8 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def slow_model() -> Iterator[dict[str, Any]]:
-    """Settings of a wiki whose model takes long, and no processor, so that a build can be watched."""
-    with serving(ModelServer(seconds=0.05)) as server:
-        yield {
-            "SEMANTIC_MODEL": "openai:words",
-            "SEMANTIC_MODEL_URL": f"{server.url}/v1",
-            "SEMANTIC_MODEL_KEY": "key",
-            "SEMANTIC_MODEL_WINDOW": "256",
-        }
+def held_model() -> Iterator[ModelServer]:
+    """A model that embeds most of 11 long pages and then waits until it is released, so that a build can be watched."""
+    with serving(ModelServer(held_after=90)) as server:
+        yield server
+        server.released.set()

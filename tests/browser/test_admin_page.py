@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from time import time
-from typing import Any
 
 import pytest
 from markupsafe import Markup
@@ -17,6 +16,7 @@ from otterwiki_semantic.daemon.reports.search_log import NAME as SEARCH_LOG
 from otterwiki_semantic.web.pages.admin import moment
 from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
+from tests.support.model_servers import ModelServer
 
 ADMIN = "/-/admin/semantic-search"
 
@@ -95,18 +95,19 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
 
 
 def test_progress_is_shown_while_pages_are_indexed(
-    chromium: Browser, slow_model: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+    chromium: Browser, held_model: ModelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("building")
     pages = {f"page{number}.md": long_page(number) for number in range(11)}
     repository = make_repository(place / "repository", {**pages, "home.md": "# Home\n"})
-    with LiveWiki(repository, place / "index", **slow_model) as live:
+    with LiveWiki(repository, place / "index", **held_model.environment) as live:
         live.log_in()
         with opened(chromium, live, is_member=True) as page:
             page.goto(live.url + ADMIN)
             expect(page.get_by_role("progressbar")).to_be_visible()
             expect(page.locator(".semantic-headline")).to_have_text(re.compile("Indexing"))
             expect(page.get_by_text(re.compile(r"12 pages by words, \d+% by meaning, about \d+"))).to_be_visible(timeout=20_000)
+            held_model.released.set()
             live.wait_until_indexed()
             expect(page.get_by_role("progressbar")).to_have_count(0, timeout=15_000)
             expect(page.locator("#index-work")).to_contain_text("12", timeout=15_000)

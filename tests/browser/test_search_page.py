@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.support.browser import BEHAVIOURS, check_looks, is_scrolling_sideways, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
+from tests.support.model_servers import ModelServer
 
 SEARCH = "/-/semantic-search"
 _MORE = " ".join(["It stands on a rock above the valley in the snow."] * 10)
@@ -276,11 +276,12 @@ def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> No
     assert len(passages(page)) > before
 
 
-def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, slow_model: dict[str, Any], tmp_path: Path) -> None:
+def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, held_model: ModelServer, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {f"page{number}.md": long_page(number) for number in range(11)})
-    with LiveWiki(repository, tmp_path / "index", **slow_model) as live, opened(chromium, live) as page:
+    with LiveWiki(repository, tmp_path / "index", **held_model.environment) as live, opened(chromium, live) as page:
         page.goto(f"{live.url}{SEARCH}?q=otter")
         expect(page.get_by_text(re.compile("still being indexed"))).to_be_visible()
+        held_model.released.set()
         live.wait_until_indexed()
         expect(page.get_by_text(re.compile("still being indexed"))).to_have_count(0, timeout=10_000)
         expect(page.get_by_role("status")).to_have_text(re.compile("passages"))

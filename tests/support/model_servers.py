@@ -6,19 +6,19 @@ import hashlib
 import json
 import re
 import socket
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 
 DIMENSION = 48
+_HELD_SECONDS = 50.0  # less than indexing waits for an answer
 
 
 @cache
@@ -50,14 +50,21 @@ class ModelServer:
     """Words that are read of a text; the rest is silently cut off."""
     most: int = 4096
     """Texts in a request."""
-    seconds: float = 0.0
-    """How long it takes for each text."""
+    held_after: int | None = None
+    """Texts of passages that are answered before the next ones wait until `released` is set."""
+    released: Event = field(default_factory=Event)
     told: dict[str, Any] = field(default_factory=dict)
     """What the server says about the model, by path."""
     replies: deque[Reply] = field(default_factory=deque)
     """Answers to the next requests for vectors."""
     asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
     """Every request: path, headers, body."""
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The settings of a wiki that uses this model."""
+        names = {"MODEL": "openai:words", "MODEL_URL": f"{self.url}/v1", "MODEL_KEY": "key", "MODEL_WINDOW": "256"}
+        return {f"SEMANTIC_{name}": value for name, value in names.items()}
 
     def embed(self, text: str) -> list[float]:
         words = re.findall(r"\w+", text)[: self.cut] or [""]
@@ -73,7 +80,10 @@ class ModelServer:
         texts = _texts(body)
         if texts is None:
             return Reply(200, json.dumps(self.told[path])) if path in self.told else Reply(404, '{"error": "not found"}')
-        time.sleep(self.seconds * len(texts))
+        if self.held_after is not None and len(texts) > 1:  # a query comes alone
+            self.held_after -= len(texts)
+            if self.held_after < 0:
+                self.released.wait(_HELD_SECONDS)
         if self.replies:
             return self.replies.popleft()
         if len(texts) > self.most:
