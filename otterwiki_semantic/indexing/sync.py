@@ -28,8 +28,9 @@ from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
 from otterwiki_semantic.storage import Catalog, Generation, StoredVector, resolve_wiki_links
 
-_PAGES_PER_BATCH = 64
-_CHUNKS_PER_BATCH = 256
+_PAGES_PER_BATCH, _CHUNKS_PER_BATCH, _MAX_BATCHES_AT_ONCE = 64, 256, 16
+"""The size of the first batch to store, and the largest multiple of it. Each batch is twice as large as the one before, because
+a transaction writes most blocks of the indexes again, however few pages it adds."""
 _TEXTS_PER_STEP = 64
 _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
@@ -347,12 +348,12 @@ def _groups(pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[Sequence
 
 def _batched(pages: Iterable[Page]) -> Iterator[list[Page]]:
     batch: list[Page] = []
-    chunks = 0
+    chunks, size = 0, 1
     for page in pages:
         batch.append(page)
         chunks += len(page.chunks)
-        if len(batch) >= _PAGES_PER_BATCH or chunks >= _CHUNKS_PER_BATCH:
+        if len(batch) >= size * _PAGES_PER_BATCH or chunks >= size * _CHUNKS_PER_BATCH:
             yield batch
-            batch, chunks = [], 0
+            batch, chunks, size = [], 0, min(2 * size, _MAX_BATCHES_AT_ONCE)
     if batch:
         yield batch

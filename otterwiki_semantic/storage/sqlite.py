@@ -18,6 +18,8 @@ IN_LIST = "IN (SELECT value FROM json_each(?))"
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
 """Pages of the write-ahead log per checkpoint, and the maximum size of the log while nothing is written."""
+_WRITER_CACHE_KB = 32_768
+"""Maximum memory for the blocks of a transaction; without room, SQLite writes them several times. It is freed afterwards."""
 _FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
 """Maximum free pages in the file, as a share and in addition, and the pages to vacuum at once, in about 10 ms."""
 _PAGE_BYTES = 8192
@@ -46,6 +48,7 @@ class SqliteFile:
                 self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                 self._writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._writer.execute("PRAGMA journal_mode = WAL")
+            self._writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}")
             if is_new:
@@ -98,6 +101,7 @@ class SqliteFile:
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+                self._writer.execute("PRAGMA shrink_memory")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
