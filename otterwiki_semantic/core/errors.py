@@ -119,9 +119,13 @@ class PageUnreadableError(SemanticError):
 
 
 class ParameterError(SemanticError):
-    """A request parameter is missing or invalid."""
+    """A request parameter is missing or invalid. `parameter` is its name, if it is invalid by itself."""
 
     code = "invalid_parameter"
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class NotFoundError(SemanticError):

@@ -194,11 +194,11 @@ class Parameter:
                 read = list(_read_each(each, read))
             return msgspec.convert({"value": read}, self.record).value  # type: ignore[attr-defined]
         except UnicodeEncodeError:
-            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text") from None
+            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text", name) from None
         except RecursionError:
-            raise ParameterError(f"{name} is nested too deeply") from None
+            raise ParameterError(f"{name} is nested too deeply", name) from None
         except (ValueError, OverflowError) as error:  # msgspec's errors are ValueErrors
-            raise ParameterError(self._trouble(name, value, read, str(error))) from None
+            raise ParameterError(self._trouble(name, value, read, str(error)), name) from None
 
     def _trouble(self, name: str, given: Any, read: Any, error: str) -> str:
         """Describe the error in a value, or in the part of it that msgspec names."""

@@ -114,8 +114,8 @@ def _found() -> tuple[dict[str, Any], int]:
 
 def _said(error: SemanticError) -> dict[str, Any]:
     """Return the message of the page: an invalid parameter is a part of a link, and the page offers to search `without_it`."""
-    name = str(error).partition(" ")[0]
-    if not isinstance(error, ParameterError) or name not in _PARTS:
+    name = error.parameter if isinstance(error, ParameterError) else None
+    if name not in _PARTS:
         return {"message": str(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
     return {"message": f"This link has an unknown value for {_PARTS[name]}: “{value}”.", "without_it": True}
