@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
+from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
@@ -62,12 +63,12 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     lead = _lead(ranked, kind, languages)
     if lead is None:
         return []
-    extracts = [lead.answer(kind)]
-    shown = " ".join(extracts[0].texts).casefold()
+    extracts = [each.answer(kind) for each in _peers(lead, ranked)]
+    shown = " ".join(chain.from_iterable(each.texts for each in extracts)).casefold()
     words = len(shown.split())
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
-        is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
+        is_new = text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
             extracts.append(each.extract())
             shown += f"\n{text.casefold()}"
@@ -84,7 +85,10 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
         return None
     kind = answer_type(question, languages)
     lead = _lead(ranked, kind, languages)
-    return lead and Lead("\n".join(lead.answer(kind).texts), hits.index(lead.hit), lead.unit)
+    if lead is None:
+        return None
+    texts = chain.from_iterable(each.answer(kind).texts for each in _peers(lead, ranked))
+    return Lead("\n".join(texts), hits.index(lead.hit), lead.unit)
 
 
 def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
@@ -106,6 +110,15 @@ def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequ
         return None
     is_near = fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
     return lead if is_near else None
+
+
+def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the rows of a short table that have as many of the question's words as its row `lead`, in order; else the lead."""
+    is_row = lead.unit.kind is UnitKind.ROW
+    rows = [each for each in ranked if is_row and each.hit is lead.hit and each.unit.header == lead.unit.header]
+    peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL]
+    is_short = sum(len(each.text.split()) for each in peers) <= _MAX_WORDS and len(peers) <= 1 + _MAX_MORE
+    return sorted(peers, key=lambda each: each.unit.range) if peers and is_short else [lead]
 
 
 class _Candidate(NamedTuple):

@@ -114,6 +114,19 @@ def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
     assert (lead.text, lead.result, lead.unit.range) == (text, 0, page.units[0].range)
 
 
+def test_rows_that_the_question_does_not_tell_apart_answer_together_in_the_order_of_their_table() -> None:
+    header, *rows = table = ["kind | kept", "nightly | 14", "weekly | 8"]
+    page = hit("\n".join(table), (rows[1], 9.0), (rows[0], 8.0), kind=UnitKind.ROW, header=header)
+    assert answered("how long are backups kept", page) == [("nightly: 14",), ("weekly: 8",)]
+    lead = find_lead("how long are backups kept", [page], ["en"])
+    assert lead is not None
+    assert (lead.text, lead.unit) == ("nightly: 14\nweekly: 8", page.units[0])
+    weekly = structs.replace(page, units=(page.units[0], structs.replace(page.units[1], coverage=0.5)))
+    lead = find_lead("how long are weekly backups kept", [weekly], ["en"])
+    assert lead is not None
+    assert lead.text == "weekly: 8"
+
+
 def test_only_a_question_has_a_lead() -> None:
     assert find_lead("nightly backups", [hit(KEPT, (KEPT, 9.0))], ["en"]) is None
 
