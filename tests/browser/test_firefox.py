@@ -61,7 +61,7 @@ def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki) -
 def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, site: LiveWiki) -> None:
     firefox.open(site.url + SEARCH)
     firefox.press("protect plumbing from freezing")
-    firefox.wait_for('document.querySelector("mark.semantic-best")')
+    firefox.wait_for('document.querySelector(".semantic-excerpt")')
     firefox.wait_for('document.querySelector("#semantic-preview:not([hidden]) h2")')
     firefox.press(DOWN)
     firefox.wait_for('document.querySelector(".semantic-chosen")')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
+from math import ceil, log10
 from time import time
 from typing import Any
 
@@ -135,9 +136,9 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    `bars` are the hours with searches, each with its distance in hours from `start`, in seconds since 1970. The time axis ends
-    with the current hour; its `width` is a day, or a week if searches are older. `top_ms` and `top_unanswered` are the upper
-    ends of the scales.
+    `bars` are the hours with searches: each with its distance in hours from `start`, which is in seconds since 1970, and the
+    distances of p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the
+    current hour; its `width` is a day, or a week if searches are older. `top_unanswered` is the upper end of the other scale.
     """
     if not hours:
         return None
@@ -145,11 +146,13 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
     end = max(now // 3600, starts[-1]) + 1
     width = _DAY if starts[0] >= end - _DAY else 7 * _DAY
     start = min(starts[0], end - width)  # the first hour can have begun earlier
+    decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
+    below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
     return {
-        "bars": [(at - start, hour) for at, hour in zip(starts, hours, strict=True)],
+        "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
+        "decades": decades,
         "width": end - start,
         "start": start * 3600,
-        "top_ms": _round_top(max(hour.p95_ms for hour in hours)),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }
 

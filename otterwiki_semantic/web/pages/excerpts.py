@@ -20,11 +20,10 @@ _CELL = " | "
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of an excerpt: whether it has words of the query or, in a passage without any, is nearest in meaning."""
+    """A part of an excerpt, and whether it is a word of the query."""
 
     text: str
     is_match: bool = False
-    is_near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ def excerpt(
 ) -> tuple[Line, ...]:
     """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
-    `highlights` and `best_sentence` are offsets in `text`, the highlights in order. The best sentence is marked if no word
-    of the excerpt matches.
+    `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
     """
     return tuple(_lines(_spans(text, start, highlights, best_sentence)))
 
@@ -53,14 +51,12 @@ def _spans(
 ) -> tuple[Span, ...]:
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
-    is_near = best_sentence is not None and not any(first <= begin < last for begin, _ in matches)
-    marked = [best_sentence] if best_sentence and is_near else matches
     spans = [Span("… ")] if text[start:first].strip() else []
     at = first
-    for begin, end in marked:
-        if at <= begin < last and (end <= last or is_near):
-            spans += [Span(text[at:begin]), Span(text[begin : min(end, last)], is_match=not is_near, is_near=is_near)]
-            at = min(end, last)
+    for begin, end in matches:
+        if at <= begin and end <= last:
+            spans += [Span(text[at:begin]), Span(text[begin:end], is_match=True)]
+            at = end
     spans.append(Span(text[at:last].rstrip() + (" …" if last < len(text.rstrip()) else "")))
     return tuple(span for span in spans if span.text)
 
@@ -100,7 +96,7 @@ def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
     for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
         if marker:
             yield Line("item", tuple(_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
-        elif number or not is_table or len(block) == 1 or any(span.is_match or span.is_near for span in line):
+        elif number or not is_table or len(block) == 1 or any(span.is_match for span in line):
             yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
 
 

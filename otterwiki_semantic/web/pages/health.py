@@ -32,6 +32,7 @@ def health() -> ResponseReturnValue:
     values = {
         "kind": request.args.get("kind", ""),
         "shows_dismissed": request.args.get("dismissed", ""),
+        "is_selected": "selected" in request.args,
         "may_write": has_permission("WRITE"),
     }
     status = 200

@@ -20,11 +20,11 @@ _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 _ALL, _MOST = 0.99, 0.5
 """Shares of the words of a query."""
 _RULES = {
-    "exact title": "the page has this title",
-    "pinned answer": "its front matter names this question",
-    "reranker": "placed by the reranker",
-    "updated": "sorted by date",
-    "diversity": "it differs from the results above",
+    "exact title": "exact title",
+    "pinned answer": "pinned to this question",
+    "reranker": "reranked",
+    "updated": "by date",
+    "diversity": "differs from those above",
 }
 
 
@@ -111,30 +111,32 @@ def reasons(hit: Hit) -> tuple[str, ...]:
     share = "all" if why.coverage >= _ALL else "most" if why.coverage >= _MOST else "some"
     known = (
         _RULES.get(why.rule),
-        "the title or a heading has the words" if why.names else None,
-        f"the passage has {share} of the words" if why.keyword.rank else None,
-        (f"{ordinal(rank)} " if rank > 1 else "") + "nearest in meaning" if (rank := why.semantic.rank) else None,
-        "other passages of the page fit, too" if why.page_credit else None,
-        "many pages link to it" if why.links else None,
-        "changed recently" if why.recency else None,
+        "words in a heading" if why.names else None,
+        f"{share} words" if why.keyword.rank else None,
+        f"{ordinal(rank)} in meaning" if (rank := why.semantic.rank) else None,
+        "rest of the page fits" if why.page_credit else None,
+        "often linked" if why.links else None,
+        "recent" if why.recency else None,
     )
     return tuple(filter(None, known))
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the selected filters, and of others with the values that would narrow the results, if any."""
+    """Return the menus of the selected filters and, if anything is relevant, of others with the values that would narrow it."""
     menus = []
+    is_found = answer is not None and any(hit.relevant for hit in answer.results)
     for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
         values = [value for each, value in chosen if each == name]
         anything = Choice("", f"Any {label.casefold()}")
         menus += [Menu(name, label, (anything, Choice(value, value, is_chosen=True))) for value in values]
         offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
-        if offered or not (values or name == "type"):
+        if offered or (is_found and not values and name != "type"):
             menus.append(Menu(name, label, (Choice("", label), *(Choice(value, f"{value} ({n})") for value, n in offered))))
     since = dict(chosen).get("updated_since", "")
     ages = _ages(answer, since) if answer else []
     other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
-    return [*menus, Menu("updated_since", "Changed", (Choice("", "Any time" if since else "Changed"), *other, *ages))]
+    changed = Menu("updated_since", "Changed", (Choice("", "Any time" if since else "Changed"), *other, *ages))
+    return [*menus, changed] if is_found or since else menus
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:

@@ -24,7 +24,7 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Words and meaning"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
+MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
 SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
@@ -125,7 +125,7 @@ def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> l
     sort = request.args.get("sort", "")
     sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
     matching = Menu("mode", "Match", [Choice(value, text, value == mode) for value, text in MODES])
-    return [sorting, *filter_menus(answer, chosen), matching]
+    return [*filter_menus(answer, chosen), sorting, matching]
 
 
 def _examples() -> list[str]:

@@ -1,12 +1,13 @@
 // The answer above the results of the search page.
 import { asking } from "./asking.js";
+import { byId } from "./parts.js";
 
 const SHOWN_ONLY = ["mode", "sort", "why", "corrections"]; // what changes the results, and not the answer
-const form = document.getElementById("semantic-form");
+const form = byId("form");
 const field = document.getElementById("search-query");
-const controls = document.getElementById("semantic-controls");
-const results = document.getElementById("semantic-results");
-const place = document.getElementById("semantic-answer");
+const controls = byId("controls");
+const results = byId("results");
+const place = byId("answer");
 const writer = asking(place);
 let answered = place.childElementCount ? subject() : null; // what the answer is about
 let wanted = null; // what to answer as soon as its results are there

@@ -1,6 +1,6 @@
 // The map of the wiki: moves and labels the picture that is in the page, and highlights search results as you type.
 import { placeLabels } from "./map_labels.js";
-import { delayed, latest } from "./parts.js";
+import { delayed, element, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
 const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, NEAREST = 3;
@@ -75,14 +75,15 @@ function show(plot, points) {
     label();
   }
 
-  // Links the selected page with the nearest ones, and names them.
+  // Connects the selected page with the nearest ones, and lists links to them; these stay until another page is selected.
   function linkNearest() {
     const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
     const nearest = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
     svg.querySelector(".semantic-map-lines").setAttribute("d", nearest.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    byId("nearest").textContent = here ? [`Nearest to “${here.title}”`, ...nearest.map(({ title }) => title)].join("\n") : "";
+    if (here) byId("nearest").replaceChildren(linkTo(here), element("span", { textContent: "is near" }), ...nearest.map(linkTo));
   }
 
+  const linkTo = ({ link, title }) => element("a", { href: link.href.baseVal, textContent: title });
   const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
 
   function moveTo(x, y) {

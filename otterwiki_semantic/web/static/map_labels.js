@@ -1,5 +1,6 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
@@ -8,16 +9,31 @@ function around(x, y, radius) {
   return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
 }
 
-// Returns where a text may be: right and left of a point, above and below it, and beginning or ending there.
-function spots(x, y, width, gap) {
-  const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2], [x - width / 2, y - gap - HEIGHT], [x - width / 2, y + gap]];
-  for (const left of [x, x - width]) corners.push([left, y - gap - HEIGHT], [left, y + gap]);
+// Returns where a text may be: beside a point, above or below it, or obliquely; moved into the room.
+function spots(x, y, width, gap, room) {
+  const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2]];
+  for (const share of [1 / 2, 0, 1]) for (const top of [y - gap - HEIGHT, y + gap]) corners.push([x - share * width, top]);
+  for (const left of [x + gap, x - gap - width]) corners.push([left, y - HEIGHT], [left, y]);
+  for (const corner of corners.slice(2)) corner[0] = Math.max(room.left, Math.min(corner[0], room.right - width));
   return corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + HEIGHT }));
 }
 
 // Returns a title that fits, cut between words if there are any.
-function shortened(title) {
-  return title.length <= LONGEST ? title : `${title.slice(0, LONGEST).replace(/\s+\S*$/, "")}…`;
+function shortened(title, most) {
+  return title.length <= most ? title : `${title.slice(0, most).replace(/\s+\S*$/, "")}…`;
+}
+
+// Returns a free spot for each of the points, in this order, if there is one; any spot for those that are forced.
+function arranged(points, most, spotsOf, obstacles, names, isForced) {
+  const taken = [...obstacles], written = [...names], placed = [];
+  for (const point of points) {
+    if (placed.length >= most) break;
+    const spots = spotsOf(point), free = (those) => spots.find((spot) => !those.some((other) => overlaps(spot, other)));
+    const spot = free(taken) ?? (isForced(point) ? free(written) ?? spots[0] : null);
+    if (!spot) continue;
+    for (const list of [taken, written, placed]) list.push(spot);
+  }
+  return placed;
 }
 
 // Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
@@ -25,7 +41,7 @@ function shortened(title) {
 export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
-  const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius));
+  const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR));
   const written = [];
   const meets = (those) => (spot) => those.some((other) => overlaps(spot, other));
   names.setAttribute("font-size", NAME_PX / scale);
@@ -38,26 +54,29 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   }
   taken.push(...written);
   const most = seen.length <= SPARSE ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
-  const gap = (found ? FOUND_LARGER : 1) * radius + 4;
-  const chosen = found ? seen.filter((point) => found.has(point)) : seen;
-  const texts = [];
+  const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 1;
+  const chosen = (found ? seen.filter((point) => found.has(point)) : seen).slice(0, TRIED);
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
-  for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
-    if (texts.length >= most) break;
-    const text = shortened(point.title), width = pen.measureText(text).width;
-    const free = spots(...pixel(point), width, point === here ? gap + 6 : gap).filter((spot) => within(spot, room));
-    const spot = free.find((each) => !meets(taken)(each)) ?? (point === here || found?.size <= FEW ? free.find((each) => !meets(written)(each)) ?? free[0] : null);
-    if (!spot) continue;
-    taken.push(spot);
-    written.push(spot);
+  const isForced = (point) => point === here || found?.size <= FEW;
+  const spotsOf = (point) => LENGTHS.flatMap((longest) => {
+    const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
+    return spots(...pixel(point), pen.measureText(text).width, away, room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point }));
+  });
+  let placed = [];
+  for (const order of seen.length <= SPARSE ? ORDERS : ORDERS.slice(0, 1)) { // where all may fit, until they do
+    const fitting = arranged(new Set([...(here ? [here] : []), ...[...chosen].sort(order)]), most, spotsOf, taken, written, isForced);
+    if (fitting.length > placed.length) placed = fitting;
+    if (placed.length >= chosen.length) break;
+  }
+  const texts = placed.map(({ text, point, left, bottom }) => {
     const label = document.createElementNS(labels.namespaceURI, "text");
-    const { x, y } = place([spot.left, spot.bottom - DESCENT]);
+    const { x, y } = place([left, bottom - DESCENT]);
     label.textContent = text;
     label.setAttribute("x", x);
     label.setAttribute("y", y);
     label.classList.toggle("semantic-map-chosen", point === here);
-    texts.push(label);
-  }
+    return label;
+  });
   labels.setAttribute("font-size", FONT_PX / scale);
   labels.replaceChildren(...texts.reverse()); // the selected one last, on top
 }

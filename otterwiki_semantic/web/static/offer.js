@@ -1,13 +1,13 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
-import { SEARCH, delayed, element, fetchPart, latest, localizeTimes } from "./parts.js";
+import { SEARCH, byId, delayed, element, fetchPart, latest, localizeTimes } from "./parts.js";
 
-const here = document.getElementById("semantic-here")?.dataset ?? {};
+const here = byId("here")?.dataset ?? {};
 const TYPING_MS = 250;
 
 function offerSearch() {
   const field = document.querySelector('form[action$="/-/search"] input[name="query"]');
   const bar = field?.closest(".top-search");
-  if (!field || (bar && document.getElementById("semantic-palette"))) return;
+  if (!field || (bar && byId("palette"))) return;
   const link = element("a", { className: "semantic-offer", textContent: "Search by meaning instead" });
   const follow = () => (link.href = field.value.trim() ? `${SEARCH}?${new URLSearchParams({ q: field.value.trim() })}` : SEARCH);
   field.addEventListener("input", follow);

@@ -1,12 +1,12 @@
 // The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
 import { copyText } from "./copying.js";
-import { SEARCH, delayed, element, failure, fetchPart, latest } from "./parts.js";
+import { SEARCH, byId, delayed, element, failure, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon } from "./preview.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
-const here = document.getElementById("semantic-here").dataset;
-const dialog = document.getElementById("semantic-palette");
+const here = byId("here").dataset;
+const dialog = byId("palette");
 const field = dialog.querySelector("input");
 const options = dialog.querySelector("[role=listbox]");
 const status = dialog.querySelector("[role=status]");
@@ -43,6 +43,7 @@ function remember(kind, entry) {
   } catch {} // storage is full or forbidden: nothing is remembered
 }
 
+const remedy = () => status.querySelector(".btn"); // of a failure
 const action = (name) => options.querySelector(`[data-action=${name}]`);
 const isNarrowed = () => Object.keys(scope).length > 0;
 const query = () => field.value.trim();
@@ -79,7 +80,7 @@ function showRecent() {
   fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
 
-/** Show the actions, first the commands that are named; if nothing was found, without those about the results. */
+/** Show the actions, at the top the commands that begin with the text; if nothing was found, none about the results. */
 function showActions() {
   const text = query(), lower = text.toLowerCase();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === lower);
@@ -87,14 +88,16 @@ function showActions() {
   const results = `${SEARCH}?${asQuery()}`;
   const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
   const urls = { results, answer: `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
-  const isMeant = (label) => !text || (text.length > 1 && label.toLowerCase().includes(lower));
-  const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && isMeant(each.textContent));
+  const place = (row) => (text.length === 1 ? -1 : row.textContent.toLowerCase().indexOf(lower)); // of the text in the label
+  const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0);
+  const isFirst = (each) => text && !place(each);
   const actions = rows.filter((each) => text && urls[each.dataset.action] && !(parts.nearest.firstChild && "found" in each.dataset));
   for (const each of actions) {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("actions", ...group("Actions", [...commands, ...actions]));
+  fill("commands", ...group("Commands", commands.filter(isFirst)));
+  fill("actions", ...group("Actions", [...commands.filter((each) => !isFirst(each)), ...actions]));
 }
 
 /** Remove the recently changed pages that are listed as recently viewed. */
@@ -120,11 +123,15 @@ function activate(option, isMoved = true) {
   showKeys();
 }
 
-/** Show what the keys do now. */
+/** Show what the keys do now; a text replaces the label of a key. */
 function showKeys() {
-  const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead();
-  const can = { choose: all()[0], open: active, tab: active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, all: scope.path, folder: !read && folder && folder !== scope.path, tag: !read && tag };
-  for (const each of dialog.querySelectorAll("[data-key]")) each.hidden = !can[each.dataset.key];
+  const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder;
+  const does = { choose: active, open: active ? "open" : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
+  for (const each of dialog.querySelectorAll("[data-key]")) {
+    const shown = does[each.dataset.key];
+    each.hidden = !shown;
+    if (typeof shown === "string") each.lastChild.data = ` ${shown}`;
+  }
 }
 
 /** Whether Tab goes to the answer of the model. */
@@ -151,7 +158,7 @@ function settle() {
   const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
-  activate(kept || named || shown[0], !!kept);
+  activate(kept || parts.commands.querySelector("a") || named || shown[0], !!kept);
 }
 
 /** Load a part; what is shown stays until then. */
@@ -162,16 +169,14 @@ async function load(name, parameters) {
     if (signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
-    const nearest = content.querySelector(".semantic-palette-nearest");
+    const nearest = content.querySelector("[data-nearest]");
     nearest?.remove();
     fill(name, ...content.children);
     if (name === "names" && !query() && !isNarrowed()) dropViewed();
     if (name === "passages") {
       const isNothing = nearest && !options.querySelector("[data-part=names] [role=option], [data-command]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
-      const count = nearest?.querySelectorAll("[role=option]").length;
-      if (isNothing) nearest.hidden = true;
-      fill("nearest", ...(isNothing && count ? [made("fas fa-chevron-down", `Show the ${count} nearest passages`, { reveal: "" }), nearest] : []));
+      fill("nearest", ...(isNothing ? nearest.children : []));
     }
     showActions();
     settle();
@@ -232,7 +237,7 @@ function open(text = field.value) {
 }
 
 function follow(option, isNewTab) {
-  if (!option) return;
+  if (!option) return remedy()?.click();
   const { fill: text, tag, copy, reveal } = option.dataset;
   if (text !== undefined) {
     field.value = text;

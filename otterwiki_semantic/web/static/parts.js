@@ -2,6 +2,9 @@
 
 export const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
+/** Return the element of the plugin with an id. */
+export const byId = (name) => document.getElementById(`semantic-${name}`);
+
 /** Fetch a part of a page: its text, its nodes, and whether it is no error page. Rejects without a reply, or without permission. */
 export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "manual", ...options });
@@ -19,7 +22,7 @@ export function element(tag, properties, ...content) {
 
 /** Return an alert that says why a part could not be fetched, with a button to do something about it. */
 export function failure({ cause }, retry) {
-  const alert = document.getElementById("semantic-alerts").content.children[cause ? 1 : 0].cloneNode(true);
+  const alert = byId("alerts").content.children[cause ? 1 : 0].cloneNode(true);
   alert.querySelector("button")?.addEventListener("click", retry);
   return alert;
 }

@@ -1,15 +1,15 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { SEARCH, delayed, failure, fetchPart, latest } from "./parts.js";
+import { SEARCH, byId, delayed, failure, fetchPart, latest } from "./parts.js";
 import { preview, previewSoon, select, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
-const form = document.getElementById("semantic-form");
+const form = byId("form");
 const field = document.getElementById("search-query");
-const status = document.getElementById("semantic-status"); // visible
-const said = document.getElementById("semantic-said"); // for screen readers: only what stays
-const results = document.getElementById("semantic-results");
-const controls = document.getElementById("semantic-controls");
-const pane = document.getElementById("semantic-preview");
+const status = byId("status"); // visible
+const said = byId("said"); // for screen readers: only what stays
+const results = byId("results");
+const controls = byId("controls");
+const pane = byId("preview");
 const isWide = window.matchMedia("(min-width: 1200px)");
 let shown = ""; // the results in the page, as the wiki rendered them
 let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
@@ -178,7 +178,7 @@ function choose(link) {
 }
 
 /** Move from passage to passage: with the focus where it is among them, else without it. */
-document.getElementById("semantic-search").addEventListener("keydown", (event) => {
+byId("search").addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229 || event.altKey || event.shiftKey) return;
   const links = passages();
   const isField = event.target === field;

@@ -24,12 +24,14 @@ function linkPhrase({ phrase, start, link }) {
   if (from >= 0) replace(from, from + phrase.length, link);
 }
 
-function entry(page, note, label, insert) {
+function entry(page, insert) {
   const title = element("a", { href: page.url ?? "", target: "_blank", rel: "noopener", textContent: page.title });
-  const button = element("button", { type: "button", className: "btn btn-sm", textContent: label });
-  button.append(element("span", { className: "sr-only", textContent: ` ${page.title}` }));
+  const isNamed = page.phrase && page.phrase.toLowerCase() !== page.title.toLowerCase();
+  const phrase = element("span", { className: "semantic-where", textContent: isNamed ? ` “${page.phrase}”` : "" });
+  const button = element("button", { type: "button", className: "btn btn-sm", title: "Add link" }, element("i", { className: "fas fa-plus" }));
+  button.append(element("span", { className: "sr-only", textContent: `Add link ${page.title}` }));
   button.addEventListener("click", insert);
-  return element("li", {}, ...(note ? [element("span", { className: "semantic-phrase", textContent: note }), " → "] : []), title, " ", button);
+  return element("li", {}, element("span", {}, title, phrase), button);
 }
 
 const group = (name, entries) => (entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : []);
@@ -43,11 +45,11 @@ function show({ mentions, pages, duplicates = [] }) {
   const named = mentions.filter(isLinkable);
   const already = new Set([...duplicates, ...named].map((page) => page.path));
   const near = pages.filter((page) => isLinkable(page) && !page.linked && !already.has(page.path));
-  const list = (found) => found.map((page) => entry(page, "", "Add link", () => insert(page)));
+  const list = (found) => found.map((page) => entry(page, () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
     ...group("Similar pages", list(duplicates.filter(isLinkable))),
-    ...group("Unlinked mentions", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Add link", () => linkPhrase(each)))),
+    ...group("Unlinked mentions", named.map((each) => entry(each, () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
   const beside = document.getElementById("extra-nav"); // which narrow windows have no room for

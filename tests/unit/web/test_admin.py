@@ -11,15 +11,15 @@ from otterwiki_semantic.web.pages.admin import latency_chart
 def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     now = datetime(2026, 1, 4, 5, 30, tzinfo=UTC).timestamp()
     assert latency_chart([], now) is None
-    hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
+    hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, p50, 100) for day, p50 in ((1, 10), (2, 1), (4, 0.1))]
     chart = latency_chart(hours, now)
     assert chart == {
-        "bars": list(zip((90, 114, 162), hours, strict=True)),
+        "bars": list(zip((90, 114, 162), hours, (0, 0, 0), (1, 2, 2), strict=True)),
         "width": 168,
         "start": datetime(2025, 12, 28, 6, tzinfo=UTC).timestamp(),
-        "top_ms": 200,
+        "decades": 2,
         "top_unanswered": 10,
     }
     single = latency_chart(hours[-1:], now)
     assert single
-    assert (single["width"], single["bars"], single["top_ms"]) == (24, [(18, hours[-1])], 200)
+    assert (single["width"], single["bars"]) == (24, [(18, hours[-1], 0, 2)])

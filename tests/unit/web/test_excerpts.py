@@ -58,21 +58,14 @@ def test_a_short_passage_is_shown_whole() -> None:
 @pytest.mark.parametrize("best", [(0, 40), (300, 420), (1_000, 1_060)])
 def test_an_excerpt_without_matches_shows_the_best_sentence(best: tuple[int, int]) -> None:
     pieces = spans(LONG, 0, [], best)
-    assert [piece.text for piece in pieces if piece.is_near] == [LONG[slice(*best)]]
-    assert not any(piece.is_match for piece in pieces)
-
-
-def test_an_excerpt_with_matches_marks_only_these() -> None:
-    place = LONG.index("word9 ")
-    pieces = spans(LONG, 0, [(place, place + 5)], (place - 6, place + 20))
-    assert [piece.text for piece in pieces if piece.is_match] == ["word9"]
-    assert not any(piece.is_near for piece in pieces)
+    (piece,) = [piece for piece in pieces if LONG[slice(*best)] in piece.text]
+    assert not piece.is_match
 
 
 def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere() -> None:
     place = LONG.index("word9 ")
     pieces = spans(LONG, 0, [(place, place + 5)], (600, 700))
-    assert [piece.text for piece in pieces if piece.is_near] == [LONG[600:700]]
+    assert pieces[1].text.startswith(LONG[600:700])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +137,3 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         ("code", "", "set a"),
         ("code", "", "set b"),
     ]
-
-
-def test_the_best_sentence_is_marked_also_if_the_title_matches() -> None:
-    assert [span.text for span in spans("[Boiler] It fails.", 9, [(1, 7)], (9, 18)) if span.is_near] == ["It fails."]

@@ -52,15 +52,15 @@ def test_chosen_filters_stay_and_another_tag_can_be_added() -> None:
         ("category", []),
         ("updated_since", ["2020-01-01"]),
     ]
-    assert [menu.name for menu in filter_menus(None, chosen)] == ["path", "tag", "category", "updated_since"]
+    assert [menu.name for menu in filter_menus(None, chosen)] == ["tag", "updated_since"]
 
 
 def test_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     assert reasons(make_hit(explain=why)) == (
-        "the title or a heading has the words",
-        "the passage has most of the words",
-        "2nd nearest in meaning",
+        "words in a heading",
+        "most words",
+        "2nd in meaning",
     )
 
 
@@ -72,7 +72,7 @@ def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
         snippet=snippet, prefix_length=18, headings=("Winter", "Cistern", "Plan"), best_sentence=best, highlights=matches
     )
     (line,) = passage_excerpt(hit)
-    assert [(span.text, span.is_near) for span in line.spans] == [("The float shows the level.", True)]
+    assert [span.text for span in line.spans] == ["The float shows the level."]
 
 
 def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
