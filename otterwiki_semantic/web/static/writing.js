@@ -28,7 +28,7 @@ function entry(page, insert) {
   const title = element("a", { href: page.url ?? "", target: "_blank", rel: "noopener", textContent: page.title });
   const isNamed = page.phrase && page.phrase.toLowerCase() !== page.title.toLowerCase();
   const phrase = element("span", { className: "semantic-where", textContent: isNamed ? ` “${page.phrase}”` : "" });
-  const button = element("button", { type: "button", className: "btn btn-sm", title: "Add link" }, element("i", { className: "fas fa-plus" }));
+  const button = element("button", { type: "button", className: "btn btn-sm", title: "Add link" }, element("i", { className: "fas fa-plus", ariaHidden: "true" }));
   button.append(element("span", { className: "sr-only", textContent: `Add link ${page.title}` }));
   button.addEventListener("click", insert);
   return element("li", {}, element("span", {}, title, phrase), button);
