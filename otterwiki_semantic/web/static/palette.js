@@ -126,7 +126,7 @@ function activate(option, isMoved = true) {
 /** Show what the keys do now; a text replaces the label of a key. */
 function showKeys() {
   const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder;
-  const does = { choose: active, open: active ? "open" : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
+  const does = { choose: active, open: active ? (active.href ? "open" : "select") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
   for (const each of dialog.querySelectorAll("[data-key]")) {
     const shown = does[each.dataset.key];
     each.hidden = !shown;
