@@ -68,6 +68,19 @@ def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWik
             expect(orphans.get_by_role("checkbox", name=name)).to_have_count(0)
 
 
+def test_all_findings_of_a_kind_are_selected_at_once(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, is_member=True) as page:
+        page.goto(site.url + HEALTH)
+        orphans = page.get_by_role("region", name="Orphaned pages")
+        orphans.get_by_role("checkbox").first.check()
+        orphans.get_by_role("link", name="Select all").click()
+        page.set_viewport_size({"width": 1280, "height": 400})
+        expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_in_viewport()
+        assert all(box.is_checked() for box in orphans.get_by_role("checkbox").all())
+        orphans.get_by_role("link", name="Select none").click()
+        expect(orphans.get_by_role("checkbox", checked=True)).to_have_count(0)
+
+
 @pytest.mark.parametrize("look", ["light", "plain"])
 def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site: LiveWiki, look: str) -> None:
     name = f"pages/{look}"

@@ -301,6 +301,16 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
         expect(alert).to_have_count(0)
 
 
+def test_results_that_stay_below_an_error_say_what_they_are_for(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=backup")
+    page.route("**/results?**", lambda route: route.abort())
+    page.get_by_label("Question or words").fill("zigbee")
+    expect(page.get_by_role("alert")).to_be_visible()
+    said = page.locator("#semantic-results [data-query]").evaluate("each => getComputedStyle(each, '::before').content")
+    assert "Results for" in said
+    assert page.locator("#semantic-results [data-query]").get_attribute("data-query") == "backup"
+
+
 def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:
     page.goto(site.url + SEARCH)
     field = page.get_by_label("Question or words")
