@@ -43,27 +43,28 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
   const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR));
   const written = [];
-  const meets = (those) => (spot) => those.some((other) => overlaps(spot, other));
   names.setAttribute("font-size", NAME_PX / scale);
   names.classList.toggle("semantic-map-off", Boolean(found));
   for (const name of found ? [] : names.children) { // the largest groups come first
     name.classList.remove("semantic-map-off");
     const box = name.getBoundingClientRect();
-    if (meets(written)(box)) name.classList.add("semantic-map-off");
+    if (written.some((other) => overlaps(box, other))) name.classList.add("semantic-map-off");
     else written.push(box);
   }
   taken.push(...written);
-  const most = seen.length <= SPARSE ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
+  const isSparse = seen.length <= SPARSE; // all may fit
+  const [lengths, orders] = isSparse ? [LENGTHS, ORDERS] : [[LENGTHS[0]], [ORDERS[0]]];
+  const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 1;
   const chosen = (found ? seen.filter((point) => found.has(point)) : seen).slice(0, TRIED);
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
   const isForced = (point) => point === here || found?.size <= FEW;
-  const spotsOf = (point) => LENGTHS.flatMap((longest) => {
+  const spotsOf = (point) => lengths.flatMap((longest) => {
     const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
     return spots(...pixel(point), pen.measureText(text).width, away, room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point }));
   });
   let placed = [];
-  for (const order of seen.length <= SPARSE ? ORDERS : ORDERS.slice(0, 1)) { // where all may fit, until they do
+  for (const order of orders) {
     const fitting = arranged(new Set([...(here ? [here] : []), ...[...chosen].sort(order)]), most, spotsOf, taken, written, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
