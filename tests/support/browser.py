@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright._impl._api_structures import SetCookieParam
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright._impl._api_structures import SetCookieParam, ViewportSize
+from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
 
 from tests.support.live_wiki import LiveWiki, eventually
 from tests.support.paths import ROOT
@@ -66,42 +66,56 @@ def started_chromium() -> Iterator[Browser]:
 def opened(browser: Browser, wiki: LiveWiki, look: str = "light", *, is_member: bool = False) -> Iterator[Page]:
     """Lend an empty page of a browser with a look; as a member it has the session of `wiki`'s own browser.
 
-    Whatever the page asks of another host than the wiki fails the test, and so does an error of a script. Pages with the same
-    look share what the browser has cached, and nothing else.
+    Whatever the page asks of another host than the wiki fails the test, and so does an error of a script. Tests with the same
+    look have the same page, which then starts its scripts faster, but nothing of what an earlier test left in it.
     """
-    context = _context(browser, look)
+    page, size = _page(browser, look)
+    context = page.context
     context.clear_cookies()
     mode = "dark-mode" if look == "dark" else "light-mode"
     context.add_cookies([{"name": "halfmoon_preferredMode", "value": mode, "url": wiki.url}])
     if is_member:
         context.add_cookies([_cookie(cookie, wiki) for cookie in wiki.cookies])
+    context.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": wiki.url, "storageTypes": "local_storage"})
+    page.set_viewport_size(size)
+    page.mouse.move(0, 0)
     faults: list[str] = []
-    page = context.new_page()
-    storage = {"origin": wiki.url, "storageTypes": "local_storage"}
-    context.new_cdp_session(page).send("Storage.clearDataForOrigin", storage)
-    page.set_default_timeout(_PATIENCE_MS)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on(
-        "request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:", "blob:")) else None
-    )
+
+    def note_error(error: Error) -> None:
+        faults.append(str(error))
+
+    def note_foreign(asked: Request) -> None:
+        if not asked.url.startswith((wiki.url, "data:", "blob:")):
+            faults.append(asked.url)
+
+    page.on("pageerror", note_error)
+    page.on("request", note_foreign)
     try:
         yield page
     finally:
         for each in context.pages:
-            each.close()
+            if each is not page:
+                each.close()
+        page.unroute_all()
+        page.remove_listener("pageerror", note_error)
+        page.remove_listener("request", note_foreign)
+        page.goto("about:blank")
     assert not faults, faults
 
 
 @cache
-def _context(browser: Browser, look: str) -> BrowserContext:
+def _page(browser: Browser, look: str) -> tuple[Page, ViewportSize]:
     width, height = _PHONE if look == "phone" else _WIDE
-    return browser.new_context(
-        viewport={"width": width, "height": height},
+    context = browser.new_context(
         java_script_enabled=look != "plain",
         color_scheme="dark" if look == "dark" else "light",
         reduced_motion="reduce",
         permissions=["clipboard-read", "clipboard-write"],
     )
+    context.add_init_script(_NOTE_BLOCKED)
+    page = context.new_page()
+    page.set_default_timeout(_PATIENCE_MS)
+    return page, {"width": width, "height": height}
 
 
 def _cookie(cookie: http.cookiejar.Cookie, wiki: LiveWiki) -> SetCookieParam:
@@ -125,7 +139,6 @@ def violations(page: Page, within: str, *, only_colors: bool = False) -> list[st
 def enforce_policy(page: Page, wiki: LiveWiki, policy: str) -> None:
     """Have a wiki that is served by `tests.support.served_app` send a Content-Security-Policy to a page."""
     page.context.add_cookies([{"name": "policy", "value": quote(policy), "url": wiki.url}])
-    page.add_init_script(_NOTE_BLOCKED)
 
 
 def blocked_parts(page: Page) -> tuple[list[str], list[str]]:
