@@ -11,8 +11,6 @@ import pytest
 
 from tests.support.live_wiki import LiveWiki, make_repository
 
-pytestmark = pytest.mark.real_processes
-
 LINKS = '<nav class="semantic-links"'
 PALETTE = 'id="semantic-palette"'
 PAGE_INDEX = 'class="sidebarmenu parent-sidebar-menu"'

@@ -68,7 +68,7 @@ def test_pages_come_while_answers_are_written_and_readers_who_leave_are_noticed(
     assert endless.hung_up.wait(10), "nobody is left, which the end of the answer in minutes would not show"
     endless.script = saying(SENTENCE)
     eventually(lambda: asked(wiki).status == 200, why="the place is free again")
-    for _ in range(10):
+    for _ in range(2):
         assert asked(wiki).json["answer"], "one question after the other"
         assert "event: done" in asked(wiki, stream=True).text
 

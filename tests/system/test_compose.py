@@ -25,7 +25,6 @@ from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import PROGRAM, environment, http_server
 from tests.support.paths import ROOT
 from tests.support.running_chroma import RunningChroma
-from tests.support.wiki_servers import SERVERS
 
 FILE = ROOT / "docker-compose.yml"
 SCHEMA = ROOT / "tests" / "data" / "compose-spec.json"
@@ -69,11 +68,9 @@ def health_of(name: str, port: str, real_port: int) -> int:
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[LiveWiki]:
-    """A wiki served by uWSGI with the settings of the official image."""
-    (server,) = [server for server in SERVERS if server.name == "uwsgi of 1"]
     place = tmp_path_factory.mktemp("compose")
     repository = make_repository(place / "repository", handbook)
-    with server.wiki(repository, place / "index") as live:
+    with LiveWiki(repository, place / "index") as live:
         live.wait_until_indexed()
         yield live
 

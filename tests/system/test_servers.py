@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
-import logging
 import os
 import signal
 import statistics
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from threading import Event
 
@@ -20,13 +17,11 @@ import pytest
 
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
 from tests.support.processes import owners_of, private_megabytes
-from tests.support.wiki_servers import GUNICORN, OF_SEVERAL, SERVERS, Pages, Served, Server, first, search
+from tests.support.wiki_servers import GUNICORN, SERVERS, Pages, Served, first, search
 
-FOUND_SECONDS = 2.0
-FAILING_SECONDS = 2.0
-ENDING_SECONDS = 15.0
+AS_PROGRAM = {"Authorization": f"Bearer {KEY}"}
 MOST_MEGABYTES = 30.0
-KILLS = 5
+KILLS = 2
 HEAVY = ["onnxruntime", "tokenizers"]
 QUESTIONS = {
     "when to plant tomatoes": "garden",
@@ -34,8 +29,6 @@ QUESTIONS = {
     "how often is the siren tested": "house/alarm",
     "a failed disk of the mirror": "machines/nas",
 }
-
-log = logging.getLogger(__name__)
 
 
 def mapped(pid: int) -> list[str]:
@@ -53,58 +46,29 @@ def pipes(pid: int) -> set[str]:
     return {name for name in found if name.startswith("pipe:")}
 
 
-class Fleet:
-    """Runs one server at a time; those that were stopped are watched in the background until their owners have ended."""
-
-    def __init__(self, place: Path, pages: Pages) -> None:
-        self._place = place
-        self._pages = pages
-        self._served: Served | None = None
-        self._endings: dict[Server, Future[None]] = {}
-        self._background = ThreadPoolExecutor()
-
-    def run(self, server: Server) -> Served:
-        self.stop()
-        place = self._place / server.name
-        self._served = Served(server, server.wiki(make_repository(place / "repository", self._pages), place / "index"))
-        self._served.live.__enter__()
-        self._served.live.wait_until_indexed()
-        return self._served
-
-    def stop(self) -> None:
-        if self._served is not None:
-            self._endings[self._served.server] = self._background.submit(stop, self._served.live)
-            self._served = None
-
-    def ending(self, server: Server) -> Future[None]:
-        """Return what became of a server that was stopped, and of its owner."""
-        if server not in self._endings and (self._served is None or self._served.server != server):
-            self.run(server)
-        self.stop()
-        return self._endings[server]
-
-    def close(self) -> None:
-        self.stop()
-        self._background.shutdown()
-
-
-def stop(live: LiveWiki) -> None:
-    live.stop()
-    eventually(lambda: not owners_of(live.data_dir), ENDING_SECONDS, "the owner ends")
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory, handbook: Pages) -> Iterator[Fleet]:
-    with closing(Fleet(tmp_path_factory.mktemp("servers"), handbook)) as fleet:
-        yield fleet
-
-
 @pytest.fixture(scope="module", params=SERVERS, ids=lambda server: server.name)
-def served(request: pytest.FixtureRequest, fleet: Fleet) -> Served:
-    return fleet.run(request.param)
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, handbook: Pages) -> Iterator[Served]:
+    """A server whose index looks at HEAD only when it is told to."""
+    server, place = request.param, tmp_path_factory.mktemp("served")
+    repository = make_repository(place / "repository", handbook)
+    with server.wiki(repository, place / "index", SEMANTIC_SYNC_INTERVAL="3600") as live:
+        live.wait_until_indexed()
+        yield Served(server, live)
 
 
-@pytest.mark.parametrize("served", SERVERS[::3], indirect=True, ids=lambda server: server.name)
+@pytest.mark.parametrize("served", GUNICORN, indirect=True, ids=lambda server: server.name)
+def test_the_wikis_log_says_once_when_search_is_ready(served: Served) -> None:
+    live = served.live
+    eventually(lambda: "search is ready: 5 pages, 6 chunks in " in live.log)
+    live.save("shed", "# Shed\n\nThe lawn mower stands here.\n")
+    eventually(lambda: live.search("lawn mower", n=1)[0]["path"] == "shed")
+    assert live.log.count("search is ready") == 1
+    live.api("POST", "/reindex")
+    eventually(lambda: "search is ready: 6 pages, 7 chunks in " in live.log)
+    assert live.log.count("search is ready") == 2
+
+
+@pytest.mark.parametrize("served", GUNICORN, indirect=True, ids=lambda server: server.name)
 def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Path, handbook: Pages) -> None:
     def worker_size(served: Served) -> float:
         for path in ["/", "/house/heating", "/garden/edit", *map(search, QUESTIONS)] * 2:
@@ -115,21 +79,16 @@ def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Pat
     with alone.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "none", plugin=False) as bare:
         assert bare.api("GET", "/semantic-search/status").status == 404
         added = worker_size(served) - worker_size(Served(alone, bare))
-    log.info("%s: a worker is %.1f MB bigger with the plugin", served.server.name, added)
     assert added <= MOST_MEGABYTES
 
 
 def test_a_page_saved_through_any_worker_is_found_through_every_worker(served: Served) -> None:
-    wanted = min(3, served.server.workers)
     savers: set[int] = set()
     for attempt in range(30):  # the kernel chooses who answers
-        worker, seconds = served.save_and_find(blockers=attempt % served.server.workers)
-        log.info("%s: saved through %d, found through all after %.2f s", served.server.name, worker, seconds)
-        assert seconds <= FOUND_SECONDS
-        savers.add(worker)
-        if attempt >= 2 and len(savers) >= wanted:
-            break
-    assert len(savers) >= wanted
+        savers.add(served.save_and_find(blockers=attempt % served.server.workers))
+        if len(savers) == served.server.workers:
+            return
+    raise AssertionError("not every worker has saved a page")
 
 
 @dataclass
@@ -138,35 +97,22 @@ class Client:
 
     live: LiveWiki
     question: str
-    answers: list[tuple[float, float, str]] = field(default_factory=list)
-    """When it was asked and answered, and the page that came first; empty for an error."""
+    answers: list[tuple[float, str]] = field(default_factory=list)
+    """When it was asked, and the page that came first."""
 
     def ask_until(self, done: Event) -> None:
         while not done.is_set():
-            asked, page = time.monotonic(), ""
-            with suppress(OSError, http.client.HTTPException):
-                reply = self.live.request("GET", search(self.question), headers={"Authorization": f"Bearer {KEY}"})
-                page = (first(reply) or "nothing") if reply.status == 200 else ""
-            self.answers.append((asked, time.monotonic(), page))
-
-    def since(self, moment: float) -> list[tuple[float, float, str]]:
-        return [answer for answer in self.answers if answer[1] > moment]
+            asked = time.monotonic()
+            self.answers.append((asked, first(self.live.request("GET", search(self.question), headers=AS_PROGRAM))))
 
 
 def kill_owner(served: Served, clients: list[Client]) -> None:
     """Kill the owner, and wait until another one has answered every client."""
     pid = served.live.status()["owner_pid"]
-    killed = time.monotonic()
     os.kill(pid, signal.SIGKILL)
     dead = time.monotonic()
-    eventually(lambda: all(any(page and asked > dead for asked, _, page in client.answers) for client in clients))
+    eventually(lambda: all(client.answers and client.answers[-1][0] > dead for client in clients))
     assert served.live.status()["owner_pid"] != pid
-    for client in clients:
-        answers = client.since(killed)
-        failing = sum(answered - asked for asked, answered, page in answers if not page)
-        waits = [later - earlier for earlier, later in pairwise([killed, *(answered for _, answered, page in answers if page)])]
-        log.info("%s: waited %.2f s, of which errors took %.2f s", client.question, max(waits), failing)
-        assert failing <= FAILING_SECONDS
 
 
 @pytest.mark.parametrize("served", GUNICORN, indirect=True, ids=lambda server: server.name)
@@ -182,7 +128,7 @@ def test_searches_outlive_the_owner(served: Served) -> None:
             done.set()
     for future, client in zip(asking, clients, strict=True):
         future.result()
-        assert {page for _, _, page in client.answers} - {""} == {QUESTIONS[client.question]}
+        assert {page for _, page in client.answers} == {QUESTIONS[client.question]}
     assert served.owner() == served.live.status()["owner_pid"]
 
 
@@ -197,7 +143,6 @@ def test_one_process_owns_the_index_and_only_it_loads_the_model(served: Served) 
         assert not mapped(pid)
 
 
-@pytest.mark.parametrize("served", OF_SEVERAL, indirect=True, ids=lambda server: server.name)
 def test_a_killed_worker_takes_nothing_along(served: Served) -> None:
     workers, owner = served.workers(), served.owner()
     starters = [worker for worker in workers if pipes(worker) & pipes(owner)]
@@ -209,7 +154,6 @@ def test_a_killed_worker_takes_nothing_along(served: Served) -> None:
     assert served.owner() == served.live.status()["owner_pid"]
 
 
-@pytest.mark.parametrize("served", OF_SEVERAL, indirect=True, ids=lambda server: server.name)
 def test_a_graceful_reload_keeps_the_index(served: Served) -> None:
     workers = served.workers()
     assert served.live.process is not None
@@ -220,19 +164,6 @@ def test_a_graceful_reload_keeps_the_index(served: Served) -> None:
     assert served.owner() == served.live.status()["owner_pid"]
 
 
-def test_an_interrupted_first_build_is_carried_on(tmp_path: Path) -> None:
-    pages: Pages = {f"boxes/{n}.md": f"# Box {n}\n\nIt holds {7 * n} screws, {n % 13} hinges and a key.\n" for n in range(300)}
-    with SERVERS[1].wiki(make_repository(tmp_path / "repository", pages), tmp_path / "index") as live:
-        eventually(lambda: live.status()["vectors"] >= len(pages) // 4, why="a quarter of the pages is embedded")
-        half = live.status()
-        os.kill(half["owner_pid"], signal.SIGKILL)
-        assert half["status"] == "indexing"
-        whole = live.wait_until_indexed()
-        assert whole["owner_pid"] != half["owner_pid"]
-        assert whole["pages"] == len(pages)
-        assert 0 < whole["embedded_texts"] <= whole["chunks"] - half["vectors"]
-
-
-@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
-def test_a_server_that_is_stopped_leaves_no_owner(fleet: Fleet, server: Server) -> None:
-    fleet.ending(server).result()
+def test_a_server_that_is_stopped_leaves_no_owner(served: Served) -> None:
+    served.live.stop()
+    eventually(lambda: not owners_of(served.live.data_dir), why="the owner ends")

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_wiki import LiveWiki, eventually, make_repository
-from tests.support.wiki_servers import GUNICORN
-
-pytestmark = pytest.mark.real_processes
+from tests.support.live_wiki import LiveWiki, make_repository
 
 HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "sqlite3.dbapi2")
 SCRIPT = """
@@ -110,15 +107,3 @@ def test_a_data_directory_that_cannot_be_made_does_not_stop_the_wiki(tmp_path: P
     assert answer.returncode == 0, answer.stderr
     assert "set SEMANTIC_DATA_DIR" in answer.stderr
     assert "OTTERWIKI_API_KEY" not in answer.stderr, "it is set"
-
-
-def test_the_wikis_log_says_once_when_search_is_ready(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:
-    (gunicorn,) = GUNICORN
-    with gunicorn.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "index") as wiki:
-        eventually(lambda: "search is ready: 5 pages, 6 chunks in " in wiki.log)
-        wiki.save("shed", "# Shed\n\nThe lawn mower stands here.\n")
-        eventually(lambda: wiki.search("lawn mower", n=1)[0]["path"] == "shed")
-        assert wiki.log.count("search is ready") == 1
-        wiki.api("POST", "/reindex")
-        eventually(lambda: "search is ready: 6 pages, 7 chunks in " in wiki.log)
-        assert wiki.log.count("search is ready") == 2
