@@ -47,14 +47,20 @@ def test_the_editor_has_neither(live: LiveWiki) -> None:
     assert PALETTE not in page
 
 
-def test_who_may_not_read_sees_nothing_of_it(tmp_path: Path) -> None:
+def test_who_may_not_read_sees_nothing_of_it_and_who_may_sees_what_is_switched_off(tmp_path: Path) -> None:
     with LiveWiki(
-        make_repository(tmp_path / "repository", {"a.md": "# A\n"}), tmp_path / "index", READ_ACCESS="APPROVED"
+        make_repository(tmp_path / "repository", {"home.md": "# Home\n"}), tmp_path / "index", READ_ACCESS="APPROVED"
     ) as closed:
         assert "semantic" not in closed.get("/-/login").text
         assert closed.get("/-/semantic-search/static/search.js").status == 200
         assert closed.get("/-/semantic-search/palette", part="passages", q="a").status in {302, 200}
         assert "data-palette" not in closed.get("/-/semantic-search/palette", part="passages", q="a").text
+        assert "switched off" not in closed.get("/-/semantic-search/map").text
+        closed.log_in()
+        no_map = closed.get("/-/semantic-search/map").text
+        assert "There is no map: the map is switched off; add map to SEMANTIC_PAGES." in no_map
+        assert "See the index" in no_map
+        assert "Map of the wiki" not in closed.get("/-/semantic-search").text
 
 
 def test_palette_health_and_links_while_writing_can_be_left_out(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage.chroma.mirror import VectorMirror
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from tests.support.live_wiki import commit, eventually, is_settled, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 
@@ -39,21 +40,23 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
 
 
 @pytest.fixture
-def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes]) -> Iterator[IndexEngine]:
-    repository = make_repository(tmp_path / "repository", handbook)
-    made = IndexEngine(
-        Settings(
-            repository,
-            tmp_path / "index",
-            sync_interval=3600,
-            chroma_url=server.url,
-            vector_search="chroma",
-            vectors="float32",
-            pages=(),
-        )
-    )
+def served(settings: Settings, server: RunningChroma) -> Settings:
+    """Those of a small wiki that searches in the server."""
+    return replace(settings, chroma_url=server.url, vector_search="chroma", vectors="float32", pages=())
+
+
+@pytest.fixture
+def index(served: Settings) -> Iterator[IndexEngine]:
+    with running(served) as made:
+        eventually(lambda: is_well(made) and (fill := made.status().chroma) is not None and fill.complete_commit)
+        yield made
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[IndexEngine]:
+    """Run an index while the block runs."""
+    made = IndexEngine(settings)
     made.start()
-    eventually(lambda: is_well(made) and (fill := made.status().chroma) is not None and fill.complete_commit)
     yield made
     made.close()
 
@@ -71,7 +74,7 @@ def save_bees(index: IndexEngine, tmp_path: Path) -> None:
     """Save a page, and see that it is found by meaning however ChromaDB is."""
     head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     index.notify()
-    eventually(lambda: index.status().index.commit == head, 60)
+    eventually(lambda: index.status().index.commit == head)
     assert best(index, "insects that make honey") == "bees"
 
 
@@ -86,7 +89,7 @@ def held(index: IndexEngine) -> int:
 
 
 def check_recovery(index: IndexEngine) -> None:
-    eventually(lambda: is_well(index), 60)
+    eventually(lambda: is_well(index))
     assert held(index) == index.status().vectors == 7
     assert index.status().embedded_texts == 7, "nothing was embedded twice"
     assert best(index, "insects that make honey") == "bees"
@@ -116,27 +119,15 @@ def test_a_server_that_is_down_is_done_without(index: IndexEngine, server: Runni
 
 
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._REST_SECONDS", 3600.0)
     index.close()
     server.stop()
-    again = IndexEngine(
-        Settings(
-            tmp_path / "repository",
-            tmp_path / "index",
-            sync_interval=1,
-            chroma_url=server.url,
-            vector_search="chroma",
-            vectors="float32",
-            pages=(),
-        )
-    )
-    again.start()
-    eventually(lambda: again.status().problems)
-    head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    eventually(lambda: again.status().index.commit == head, 20)
-    again.close()
+    with running(replace(served, sync_interval=1)) as again:
+        eventually(lambda: again.status().problems)
+        head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+        eventually(lambda: again.status().index.commit == head)
 
 
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
@@ -176,94 +167,40 @@ def test_a_server_that_was_emptied_is_filled_again(index: IndexEngine, server: R
     check_recovery(index)
 
 
-def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path
+def test_a_wiki_that_starts_without_its_server_answers(
+    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path
 ) -> None:
     index.close()
     server.stop()
-    shutil.rmtree(server.directory)
-    server.start()
-    again = IndexEngine(
-        Settings(
-            tmp_path / "repository",
-            tmp_path / "index",
-            sync_interval=3600,
-            chroma_url=server.url,
-            vector_search="chroma",
-            vectors="float32",
-            pages=(),
-        )
-    )
-    again.start()
-    assert best(again, "vegetables") == "garden"
-    eventually(lambda: is_well(again))
-    assert held(again) == 6
-    assert again.status().embedded_texts == 0
-    again.close()
-
-
-def test_a_wiki_that_starts_without_its_server_answers(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
-    index.close()
-    server.stop()
-    again = IndexEngine(
-        Settings(
-            tmp_path / "repository",
-            tmp_path / "index",
-            sync_interval=3600,
-            chroma_url=server.url,
-            vector_search="chroma",
-            vectors="float32",
-            pages=(),
-        )
-    )
-    again.start()
-    assert best(again, "vegetables") == "garden"
-    save_bees(again, tmp_path)
-    server.start()
-    eventually(lambda: is_well(again), 60)
-    assert held(again) == 7
-    again.close()
-
-
-def test_a_rebuild_leaves_one_collection_on_the_server(index: IndexEngine, server: RunningChroma) -> None:
-    index.reindex()
-    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
-    assert index.status().rebuild.error is None
-    eventually(lambda: server.collections() == [mirror_of(index).store.name])
+    with running(served) as again:
+        assert best(again, "vegetables") == "garden"
+        save_bees(again, tmp_path)
+        server.start()
+        eventually(lambda: is_well(again))
+        assert held(again) == 7
 
 
 def test_an_index_that_is_copied_begins_a_collection_of_its_own(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path
+    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path
 ) -> None:
     store = mirror_of(index).store
     assert isinstance(store, ChromaServerStore)
     store._trusted = Cooldown(0.0)
     shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
     shutil.copytree(tmp_path / "index", tmp_path / "other index", symlinks=True)
-    settings = Settings(
-        tmp_path / "other repository",
-        tmp_path / "other index",
-        sync_interval=3600,
-        chroma_url=server.url,
-        vector_search="chroma",
-        vectors="float32",
-        pages=(),
-    )
-    other = IndexEngine(settings)
-    other.start()
-    eventually(lambda: is_well(other))
-    save_bees(index, tmp_path)
-    eventually(lambda: (fill := index.status().chroma) is not None and fill.count == 7, 60)
-    assert index.status().embedded_texts == 7, "nothing was embedded twice"
-    (problem,) = eventually(lambda: index.status().problems)
-    assert "SEMANTIC_COLLECTION" in problem.message, "the copy has the public name"
-    assert best(other, "vegetables") == "garden"
-    assert held(other) == 6
-    assert other.status().embedded_texts == 0
-    collections = {index.status().collection, other.status().collection}
-    eventually(lambda: set(server.collections()) == collections)
-    assert len(collections) == 2
-    other.close()
+    with running(replace(served, repository=tmp_path / "other repository", data_dir=tmp_path / "other index")) as other:
+        eventually(lambda: is_well(other))
+        save_bees(index, tmp_path)
+        eventually(lambda: (fill := index.status().chroma) is not None and fill.count == 7)
+        assert index.status().embedded_texts == 7, "nothing was embedded twice"
+        (problem,) = eventually(lambda: index.status().problems)
+        assert "SEMANTIC_COLLECTION" in problem.message, "the copy has the public name"
+        assert best(other, "vegetables") == "garden"
+        assert held(other) == 6
+        assert other.status().embedded_texts == 0
+        collections = {index.status().collection, other.status().collection}
+        eventually(lambda: set(server.collections()) == collections)
+        assert len(collections) == 2
 
 
 def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
@@ -271,8 +208,7 @@ def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, server:
     mirror_of(index)._replaced_lately = Cooldown(5.0)
     _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     save_bees(index, tmp_path)
-    eventually(lambda: index.status().problems)
-    (problem,) = index.status().problems
+    (problem,) = eventually(lambda: index.status().problems)
     assert server.url in problem.message
     assert "start it again" in problem.message
     assert best(index, "vegetables") == "garden"
@@ -291,18 +227,18 @@ def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_ba
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     server.start()
-    eventually(lambda: is_well(index), 60)
+    eventually(lambda: is_well(index))
     eventually(lambda: server.collection_id("otterwiki") not in {None, before})
     assert server.collections() == [index.status().collection] == ["otterwiki"]
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(
-    server: RunningChroma, tmp_path: Path, handbook: dict[str, str | bytes], caplog: pytest.LogCaptureFixture
+    server: RunningChroma, settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
-    repository, token = make_repository(tmp_path / "repository", handbook), "a-token-nobody-guesses"
+    token = "a-token-nobody-guesses"
     guarded = GuardedChroma(server, tmp_path, token)
-    here = Settings(repository, tmp_path / "index", sync_interval=3600, pages=())
+    here = replace(settings, pages=())
     there = replace(
         here,
         chroma_url=guarded.url,
@@ -311,15 +247,12 @@ def test_an_index_that_moves_to_a_server_is_not_embedded_again(
         chroma_ca=guarded.certificate,
     )
     caplog.set_level(logging.DEBUG)
-    for settings, embedded in ((here, 6), (there, 0), (here, 0)):
-        index = IndexEngine(settings)
-        (tmp_path / "index").mkdir(exist_ok=True)
-        index.start()
-        eventually(lambda index=index: is_well(index))  # type: ignore[misc]
-        assert index.status().embedded_texts == embedded
-        assert held(index) == 6
-        assert best(index, "vegetables") == "garden"
-        index.close()
+    for place, embedded in ((here, 6), (there, 0), (here, 0)):
+        with running(place) as index:
+            eventually(lambda index=index: is_well(index))  # type: ignore[misc]
+            assert index.status().embedded_texts == embedded
+            assert held(index) == 6
+            assert best(index, "vegetables") == "garden"
     assert len(server.collections("acme/wiki")) == 1
     assert token not in caplog.text
     guarded.close()

@@ -49,7 +49,7 @@ def save(app, content):
 given = [json.loads(argument) for argument in sys.argv[1:]]
 apps = [load(settings) for settings in given]
 for app in apps:
-    eventually(lambda: is_whole(app), 60)
+    eventually(lambda: is_whole(app))
 
 keys = [{"Authorization": f"Bearer {settings['OTTERWIKI_API_KEY']}"} for settings in given] + [{}]
 found = {
@@ -62,15 +62,15 @@ found = {
 }
 commit(Path(given[1]["REPOSITORY"]), {"behind.md": "# Behind\\n\\nIts back.\\n"})
 save(apps[0], "# New\\n\\nSaved in the first one.\\n")
-eventually(lambda: is_whole(apps[0]), 60)
+eventually(lambda: is_whole(apps[0]))
 found["after saving in the first"] = [is_whole(app) for app in apps]
 save(apps[1], "# New\\n\\nSaved in the second one.\\n")
-eventually(lambda: is_whole(apps[1]), 60)
+eventually(lambda: is_whole(apps[1]))
 for settings in given:
     commit(Path(settings["REPOSITORY"]), {"pulled.md": "# Pulled\\n\\nBy no request.\\n"})
 plugin.repository_changed()
 for app in apps:
-    eventually(lambda: is_whole(app), 60)
+    eventually(lambda: is_whole(app))
 print(json.dumps(found))
 """
 
@@ -173,3 +173,7 @@ def test_a_data_directory_of_another_wiki_is_refused(
     finally:
         second.close()
         first.close()
+    third = IndexClient(other)  # waits for the end of the first one's daemon
+    assert eventually(lambda: third.status().pages) == 1
+    assert third.related("only", 1).path == "only"
+    third.close()
