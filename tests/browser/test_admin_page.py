@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from otterwiki_semantic.daemon.reports.search_log import NAME as SEARCH_LOG
 from otterwiki_semantic.web.pages.admin import moment
-from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, opened, picture
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
 from tests.support.model_servers import ModelServer
 
@@ -65,11 +65,6 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         expect(page.locator("#index-work")).to_contain_text("1 of the 2 queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, f"index-{look}")
-        if look != "plain":
-            for summary in page.locator("#semantic-index summary").all():
-                summary.click()
-            assert violations(page, "#column-main") == []
-            assert not is_scrolling_sideways(page)
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])
@@ -89,7 +84,7 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         page.get_by_text("Technical details").click()
         finished = site.status()["rebuild"]["finished"]
         shown = page.get_by_role("row", name="Last rebuild").locator(f'time[datetime="{finished}"]')
-        expect(shown).to_be_visible(timeout=15_000)
+        expect(shown).to_be_visible()
         assert (shown.inner_text() == Markup(moment(finished)).striptags()) == (look == "plain")  # else in local time
         expect(page.get_by_role("progressbar")).to_have_count(0)
 
@@ -103,14 +98,19 @@ def test_progress_is_shown_while_pages_are_indexed(
     with LiveWiki(repository, place / "index", **held_model.environment) as live:
         live.log_in()
         with opened(chromium, live, is_member=True) as page:
+            search = page.context.new_page()
+            search.goto(f"{live.url}/-/semantic-search?q=otter&mode=keyword")
+            expect(search.get_by_text(re.compile("The index is being built"))).to_be_visible()
             page.goto(live.url + ADMIN)
             expect(page.get_by_role("progressbar")).to_be_visible()
             expect(page.locator(".semantic-headline")).to_have_text(re.compile("Indexing"))
-            expect(page.get_by_text(re.compile(r"12 pages by words, \d+% by meaning, about \d+"))).to_be_visible(timeout=20_000)
+            expect(page.get_by_text(re.compile(r"12 pages by words, \d+% by meaning, about \d+"))).to_be_visible()
             held_model.released.set()
             live.wait_until_indexed()
-            expect(page.get_by_role("progressbar")).to_have_count(0, timeout=15_000)
-            expect(page.locator("#index-work")).to_contain_text("12", timeout=15_000)
+            expect(page.get_by_role("progressbar")).to_have_count(0)
+            expect(page.locator("#index-work")).to_contain_text("12")
+            expect(search.get_by_text(re.compile("The index is being built"))).to_have_count(0)
+            expect(search.get_by_role("status")).to_have_text(re.compile("passages"))
         live.search("constitutional law of rome")
         text = live.get(ADMIN).text
         assert "SEMANTIC_SEARCH_LOG=true" in text
@@ -118,10 +118,9 @@ def test_progress_is_shown_while_pages_are_indexed(
         assert "No judged queries are configured" in text
 
 
-@pytest.mark.parametrize("look", BEHAVIOURS)
-def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
+def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:
     assert f'href="{ADMIN}/page?path=services/automation"' in site.get("/services/automation").text.replace("%2F", "/")
-    with opened(chromium, site, look, is_member=True) as page:
+    with opened(chromium, site, "plain", is_member=True) as page:
         page.goto(site.url + ADMIN)
         page.get_by_text("Inspect a page …").click()
         page.get_by_label("Path of a page").fill("services/automation")
@@ -134,8 +133,6 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) ->
             assert " ".join(shown.locator(".semantic-text").inner_text().split()) == " ".join(chunk["text"].split())
             expect(shown.locator(".semantic-prefix")).to_have_text(chunk["text"][: chunk["prefix_length"]].strip())
             expect(shown.locator(".semantic-also a").first).to_contain_text(chunk["neighbours"][0]["title"])
-        if look != "plain":
-            assert violations(page, "#column-main") == []
 
 
 def test_a_page_that_is_not_there_is_told(site: LiveWiki) -> None:

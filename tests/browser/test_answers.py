@@ -214,6 +214,7 @@ def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: Live
     before = len(server.requests)
     palette = open_palette(page, site, BACKUPS)
     expect(passages(palette).first).to_be_visible()
+    expect(palette.locator(".semantic-palette-lead")).to_be_visible()
     page.keyboard.press("ArrowDown")
     with page.context.expect_page() as tab:
         page.keyboard.press("Control+Enter")

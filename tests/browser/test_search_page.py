@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.browser import BEHAVIOURS, check_looks, is_scrolling_sideways, opened, picture, violations
+from tests.support.browser import BEHAVIOURS, is_scrolling_sideways, opened, picture, violations
 from tests.support.demo_index import copy_demo
-from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
-from tests.support.model_servers import ModelServer
+from tests.support.live_wiki import LiveWiki, commit
 
 SEARCH = "/-/semantic-search"
 _MORE = " ".join(["It stands on a rock above the valley in the snow."] * 10)
@@ -102,6 +101,7 @@ def test_back_forward_and_reload_show_what_was_found(page: Page, site: LiveWiki)
     expect(first).to_contain_text("Irrigation")
     field.fill("recover an erased directory")
     expect(first).to_contain_text("Backups")
+    expect(page).to_have_url(re.compile("recover.an.erased.directory$"))
     later = passages(page)
     page.go_back()
     expect(field).to_have_value("sprinkler schedule")
@@ -187,12 +187,11 @@ def test_nothing_relevant_is_said_and_what_comes_nearest_is_behind_a_click(
         assert passages(page)
 
 
-def test_why_a_result_stands_there_is_told_on_demand(page: Page, site: LiveWiki) -> None:
-    page.goto(f"{site.url}{SEARCH}?q=home+automation")
-    expect(page.locator(".semantic-why")).to_have_count(0)
-    expect(page.get_by_role("link", name="Why these results")).to_have_count(0)  # it is for administrators
-    page.goto(f"{site.url}{SEARCH}?q=home+automation&why=1")
-    expect(page.locator(".semantic-why").first).to_contain_text("exact title")
+def test_why_a_result_stands_there_is_told_on_demand(site: LiveWiki) -> None:
+    usual = site.get(SEARCH, q="home automation").text
+    assert "semantic-why" not in usual
+    assert "Why these results" not in usual, "it is for administrators"
+    assert "exact title" in site.get(SEARCH, q="home automation", why=1).text
 
 
 def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
@@ -244,25 +243,24 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?{urlencode({'q': 'marmot', 'category': _HARM})}")
     expect(page.get_by_label("Category")).to_have_value(_HARM)
     assert page.evaluate("window.harmed") is None
-    for query in ("</title><script>window.harmed=1</script>", '"><img src=x onerror=window.harmed=1>', "'-alert(1)-'"):
-        page.goto(site.url + SEARCH)
-        page.get_by_label("Question or words").fill(query)
-        page.get_by_label("Question or words").press("Enter")
-        expect(page.get_by_role("status")).not_to_be_empty()
-        page.reload()
-        expect(page.get_by_label("Question or words")).to_have_value(query)
-        assert page.evaluate("window.harmed") is None
+    query = f"</title><script>window.harmed=1</script>{_HARM}'-(window.harmed=1)-'"
+    page.goto(site.url + SEARCH)
+    page.get_by_label("Question or words").fill(query)
+    page.get_by_label("Question or words").press("Enter")
+    expect(page.get_by_role("status")).not_to_be_empty()
+    page.reload()
+    expect(page.get_by_label("Question or words")).to_have_value(query)
+    assert page.evaluate("window.harmed") is None
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [("q=" + "x" * 2001, "2,001 characters"), ("q=x&mode=odd", "matching: “odd”"), ("q=x&path=%00", "the folder")],
 )
-def test_what_cannot_be_asked_is_told(page: Page, site: LiveWiki, asked: str, said: str) -> None:
-    reply = page.goto(f"{site.url}{SEARCH}?{asked}")
-    assert reply
+def test_what_cannot_be_asked_is_told(site: LiveWiki, asked: str, said: str) -> None:
+    reply = site.get(f"{SEARCH}?{asked}")
     assert reply.status == 422
-    expect(page.locator("#semantic-results .alert")).to_contain_text(said)
+    assert said in html.unescape(reply.text)
 
 
 def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> None:
@@ -276,17 +274,6 @@ def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> No
     assert len(passages(page)) > before
 
 
-def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, held_model: ModelServer, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repository", {f"page{number}.md": long_page(number) for number in range(11)})
-    with LiveWiki(repository, tmp_path / "index", **held_model.environment) as live, opened(chromium, live) as page:
-        page.goto(f"{live.url}{SEARCH}?q=otter")
-        expect(page.get_by_text(re.compile("still being indexed"))).to_be_visible()
-        held_model.released.set()
-        live.wait_until_indexed()
-        expect(page.get_by_text(re.compile("still being indexed"))).to_have_count(0, timeout=10_000)
-        expect(page.get_by_role("status")).to_have_text(re.compile("passages"))
-
-
 def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         page.goto(site.url + SEARCH)
@@ -296,7 +283,13 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
         expect(alert).to_contain_text("cannot be reached")
         expect(page.get_by_role("navigation", name="Examples")).to_have_count(0)
         assert violations(page, "#semantic-results") == []
-        page.unroute("**/results?**")  # it is asked again without a key
+        page.unroute("**/results?**")
+        page.route("**/results?**", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
+        with page.expect_response("**/results?**"):  # it is asked again without a key
+            pass
+        expect(alert).to_contain_text("cannot be reached")
+        expect(page.get_by_text("Bad gateway")).to_have_count(0)
+        page.unroute("**/results?**")
         expect(page.get_by_role("status")).to_contain_text("passage")
         expect(alert).to_have_count(0)
 
@@ -316,7 +309,7 @@ def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, sit
     field = page.get_by_label("Question or words")
     field.fill("zigbee")
     field.press("Enter")
-    field.press_sequentially(" stick", delay=10)
+    page.keyboard.insert_text(" stick")
     expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
     page.go_back()
     expect(field).to_have_value("zigbee")
@@ -336,17 +329,6 @@ def test_foreign_parameters_of_a_link_change_nothing(page: Page, site: LiveWiki)
     expect(page.locator("#semantic-results")).to_contain_text("Irrigation")
 
 
-def test_what_another_server_says_is_not_put_into_the_page(page: Page, site: LiveWiki) -> None:
-    page.goto(site.url + SEARCH)
-    page.route(
-        "**/results?**", lambda route: route.fulfill(status=502, body="<style>body{display:none}</style><h1>Bad gateway</h1>")
-    )
-    page.get_by_label("Question or words").fill("zigbee")
-    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
-    expect(page.get_by_label("Question or words")).to_be_visible()
-    assert "Bad gateway" not in page.locator("#semantic-results").inner_text()
-
-
 def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=zigbee&category={'x' * 1001}")
     expect(page.locator("#semantic-results .alert")).to_contain_text("category")
@@ -354,25 +336,20 @@ def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki)
     expect(page.locator("a.semantic-passage").first).to_be_visible()
 
 
-def test_the_arrow_keys_are_left_to_an_input_method(page: Page, site: LiveWiki) -> None:
-    page.goto(f"{site.url}{SEARCH}?q=zigbee")
-    field = page.get_by_label("Question or words")
+def test_the_arrow_keys_are_left_to_an_input_method_and_move_among_links_with_the_focus(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=backup")
+    field, links = page.get_by_label("Question or words"), page.locator("a.semantic-passage:visible")
     field.focus()
     field.dispatch_event("keydown", {"key": "ArrowDown", "isComposing": True, "bubbles": True})
     expect(field).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("a.semantic-passage").first).to_have_class(re.compile("semantic-chosen"))
-
-
-def test_the_arrow_keys_move_among_links_with_the_focus(page: Page, site: LiveWiki) -> None:
-    page.goto(f"{site.url}{SEARCH}?q=backup")
-    links = page.locator("a.semantic-passage:visible")
+    expect(links.first).to_have_class(re.compile("semantic-chosen"))
     links.first.focus()
     page.keyboard.press("ArrowDown")
     expect(links.nth(1)).to_be_focused()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
-    expect(page.get_by_label("Question or words")).to_be_focused()
+    expect(field).to_be_focused()
 
 
 def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) -> None:
@@ -381,7 +358,6 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     expect(preview.get_by_role("link", name="Home automation")).to_be_visible()
     expect(preview.get_by_role("heading", name="Before a cold spell")).to_be_in_viewport()
     expect(preview.locator(".semantic-best")).to_contain_text("If frost is announced")
-    check_looks(page, "#semantic-preview")
     page.goto(f"{site.url}{SEARCH}?q=backup")
     expect(preview.get_by_role("link", name="Backups", exact=True)).to_be_visible()
     page.locator("a.semantic-passage:visible").last.hover()
@@ -389,13 +365,6 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     assert not is_scrolling_sideways(page)
     page.set_viewport_size({"width": 1100, "height": 900})
     expect(preview).to_be_hidden()
-
-
-def test_the_best_sentence_is_shown_where_no_word_matches(page: Page, site: LiveWiki) -> None:
-    page.goto(f"{site.url}{SEARCH}?q=protect+plumbing+from+freezing")
-    first = page.locator("a.semantic-passage").first
-    expect(first).to_contain_text("If frost is announced while we are away")
-    expect(first.locator("mark")).to_have_count(0)
 
 
 def test_eight_results_fit_on_a_screen(page: Page, site: LiveWiki) -> None:
@@ -430,16 +399,6 @@ def test_a_passage_is_opened_in_place_as_the_wiki_shows_it(page: Page, site: Liv
     page.get_by_text("Whole passage").first.click()
     expect(page.locator(".semantic-rendered table").first).to_be_visible()
     assert violations(page, ".semantic-rendered") == []
-
-
-def test_results_can_be_sorted_by_date(page: Page, site: LiveWiki) -> None:
-    page.goto(f"{site.url}{SEARCH}?q=zigbee")
-    page.get_by_label("Sort").focus()
-    page.get_by_label("Sort").select_option("updated")
-    expect(page).to_have_url(re.compile("sort=updated"))
-    expect(page.get_by_label("Sort")).to_be_focused()
-    page.get_by_label("Sort").select_option("")
-    expect(page).to_have_url(re.compile(r"\?q=zigbee$"))
 
 
 def test_what_a_page_positions_stays_in_the_preview(page: Page, site: LiveWiki) -> None:
