@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import opened, picture
+from tests.support.browser import opened, picture, settle
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki
 
@@ -29,14 +29,6 @@ def opened_palette(page: Page, site: LiveWiki) -> Page:
     page.keyboard.press("Control+k")
     expect(field(page)).to_be_focused()
     return page
-
-
-def settle(page: Page, text: str) -> None:
-    """Enter a text, and wait until what is found when nobody types on has replaced what was found before."""
-    with page.expect_response(re.compile("part=passages$")) as reply:
-        page.keyboard.insert_text(text)
-    reply.value.finished()
-    page.evaluate("new Promise(requestAnimationFrame)")
 
 
 def field(page: Page):  # type: ignore[no-untyped-def]

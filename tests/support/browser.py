@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.cookiejar
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,6 +123,14 @@ def _cookie(cookie: http.cookiejar.Cookie, wiki: LiveWiki) -> SetCookieParam:
     return {"name": cookie.name, "value": cookie.value or "", "url": wiki.url}
 
 
+def settle(page: Page, text: str) -> None:
+    """Enter a text into the palette, and wait until what is found when nobody types on has replaced what was found before."""
+    with page.expect_response(re.compile("part=passages$")) as reply:
+        page.keyboard.insert_text(text)
+    reply.value.finished()
+    page.evaluate("new Promise(requestAnimationFrame)")
+
+
 def violations(page: Page, within: str, *, only_colors: bool = False) -> list[str]:
     """Return what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
     if not AXE.exists():
@@ -129,7 +138,7 @@ def violations(page: Page, within: str, *, only_colors: bool = False) -> list[st
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=AXE)
     found = page.evaluate(
-        """([within, runOnly]) => axe.run(within, {runOnly, resultTypes: ["violations"]})
+        """([within, runOnly]) => axe.run(within, {runOnly, resultTypes: ["violations"], preload: false})
         .then(result => result.violations.map(each => `${each.id}: ${each.nodes.map(node => node.html).join(" ")}`))""",
         [within, ["color-contrast"] if only_colors else _AXE_TAGS],
     )
@@ -165,7 +174,7 @@ def check_looks(page: Page, within: str, name: str = "") -> None:
     for look, (width, height) in {"light": _WIDE, "dark": _WIDE, "phone": _PHONE}.items():
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate(_SET_DARK, look == "dark")
-        eventually(lambda: not is_scrolling_sideways(page), 10, "the wiki's sidebar moves aside")
+        eventually(lambda: not is_scrolling_sideways(page), why="the wiki's sidebar moves aside")
         assert violations(page, within, only_colors=look == "dark") == [], look
         if name:
             picture(page, f"{name}-{look}")

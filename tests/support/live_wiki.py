@@ -127,7 +127,7 @@ class LiveWiki:
             "REPOSITORY": str(repository),
             "SECRET_KEY": "0123456789abcdef0123456789",
             "SQLALCHEMY_DATABASE_URI": f"sqlite:///{data_dir.parent / (data_dir.name + '.sqlite')}",
-            "OTTERWIKI_SETTINGS": "",
+            "OTTERWIKI_SETTINGS": str(Path(__file__).with_name("wiki_settings.py")),
             "OTTERWIKI_API_KEY": KEY,
             "SEMANTIC_DATA_DIR": str(data_dir),
             "SEMANTIC_PAGES": "palette,related,health,editor,metrics",  # a map takes seconds of a processor
@@ -157,7 +157,7 @@ class LiveWiki:
             process, self.process = self.process, None
             process.send_signal(name)
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

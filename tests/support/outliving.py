@@ -13,7 +13,7 @@ _SESSION = "OTTERWIKI_TEST_SESSION"
 """The environment variable by which all processes of a session are known."""
 _ENDING_WITH_SESSION = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
 """Processes that Python starts for others, and that end with this one."""
-_SECONDS = 20.0
+_SECONDS = 60.0
 """An index daemon ends five seconds after its last client, in order; nothing else has a reason to take so long."""
 
 

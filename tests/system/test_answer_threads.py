@@ -65,7 +65,7 @@ def test_pages_come_while_answers_are_written_and_readers_who_leave_are_noticed(
         eventually(lambda: [status_of(each) for each in connections].count(429) == 3, why="the others are refused")
         assert not endless.hung_up.is_set(), "the answer is still being written"
         assert len(endless.requests) == 1
-    assert endless.hung_up.wait(10), "nobody is left, which the end of the answer in minutes would not show"
+    assert endless.hung_up.wait(60), "nobody is left, which the end of the answer in minutes would not show"
     endless.script = saying(SENTENCE)
     eventually(lambda: asked(wiki).status == 200, why="the place is free again")
     for _ in range(2):

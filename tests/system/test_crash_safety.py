@@ -184,7 +184,7 @@ def test_files_that_are_wrong_are_noticed(untouched: tuple[Path, Contents], sabo
 
 
 def test_a_round_that_ends_with_a_wrong_index_fails_and_is_kept(laboratory: Laboratory) -> None:
-    result: Round = run_round(laboratory, 1_000, replace(scenario("renames"), spoil=lose_a_chunk))
+    result: Round = run_round(laboratory, 1_000, replace(scenario("edits"), spoil=lose_a_chunk))
     assert any(fault.startswith("chunks lacks") for fault in result.faults)
     assert (result.place / "killed").is_dir()
     assert f"--seed {SEED} --round 1000" in line(result, SEED)

@@ -20,7 +20,7 @@ from otterwiki_semantic.daemon.client import IndexClient
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.processes import is_running
 
-FEW, MANY = 40, 1_100
+FEW, MANY = 40, 1_010
 """Pages. Of many ChromaDB writes its graph to files, as it does each thousand vectors; few are embedded sooner."""
 LIMIT = 120.0
 
