@@ -17,7 +17,7 @@ from tests.support.light_parts import NICE, SESSION
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("default", **_SETTINGS)
+hypothesis.settings.register_profile("default", **_SETTINGS, max_examples=40)
 hypothesis.settings.register_profile("fast", **_SETTINGS, max_examples=15)
 hypothesis.settings.register_profile("chaos", **_SETTINGS, max_examples=1_000)
 hypothesis.settings.load_profile("default")

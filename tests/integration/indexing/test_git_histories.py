@@ -176,7 +176,7 @@ def test_a_repository_that_is_cloned_anew_is_the_same_wiki(bench: Bench, tmp_pat
 
 
 def test_many_pages_are_indexed_and_moved(tmp_path: Path) -> None:
-    index_and_move(tmp_path, 1_000)
+    index_and_move(tmp_path, 400)
 
 
 def shallow(origin: Path, place: Path) -> None:

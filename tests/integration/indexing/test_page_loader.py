@@ -33,7 +33,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Pages of very different lengths, some with front matter."""
     pages = {
         f"p{number:03}.md": f"---\ntags: [a{number % 7}]\nsearch: {'true' if number % 11 else 'words'}\n---\n# P{number}\n\n"
-        + f"The TargetWords of unit{number} are in [[p{number // 2:03}]].\n\n## Part\n\n" * (1 + number * number % 37)
+        + f"The TargetWords of unit{number} are in [[p{number // 2:03}]].\n\n## Part\n\n" * (1 + number * number % 7)
         for number in range(PAGES)
     }
     return Repository(make_repository(tmp_path_factory.mktemp("many") / "repository", pages))
@@ -83,7 +83,7 @@ def test_an_edit_is_read_by_one_process_which_stays(repository: Repository, load
 def test_only_one_process_stays_when_nothing_is_read(
     repository: Repository, loading: Loading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 0.05)
     loader = loading(processes=3)
     list(loader.load(files_of(repository), PROFILE))
     first = processes(loader)[0]
@@ -92,7 +92,7 @@ def test_only_one_process_stays_when_nothing_is_read(
 
 
 def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 1.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 0.5)
     monkeypatch.setattr("otterwiki_semantic.core.worker_process._CLOCK_FACTOR", 100)  # the machine may be busy
     pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(250)} | {"p050.md": BOMB + "\nThe quokka.\n"}
     repository = Repository(make_repository(tmp_path / "repository", pages))

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.run import PAGES
 from otterwiki_semantic.content.analysis.tokenizer import name_key
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import page_name, page_title
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from tests.support.live_wiki import eventually, make_repository
+from tests.support.engines import opened
+from tests.support.live_wiki import demo_pages, make_repository
 
 Pages = dict[str, str | bytes]
 
-EACH = 6
-"""Of the generated pages, which are alike, each sixth is asked for."""
+EACH = 5
+"""Each fifth page is asked for."""
 
 
 def generated() -> Pages:
@@ -46,16 +46,13 @@ def wiki(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[IndexEngine, Pages, Pages]]:
     """An index, its pages, and those that are asked for."""
-    pages: Pages
     if request.param == "demo":
-        pages = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    else:
-        pages = generated()
-    place = tmp_path_factory.mktemp("names")
-    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
-    index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
-    yield index, pages, pages if request.param == "demo" else dict(list(pages.items())[::EACH])
+        pages = demo_pages()
+        yield request.getfixturevalue("demo"), pages, dict(sorted(pages.items())[::EACH])
+        return
+    pages, place = generated(), tmp_path_factory.mktemp("names")
+    index = opened(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
+    yield index, pages, dict(list(pages.items())[::EACH])
     index.close()
 
 

@@ -63,7 +63,7 @@ def results(index: IndexEngine, query: str, **asked: Any) -> list[Hit]:
     return list(search(index, query, **asked).results)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(QUERIES), OPTIONS, st.integers(0, 60), st.integers(1, 40), st.integers(0, 60))
 def test_a_page_holds_exactly_what_a_longer_answer_has_in_its_place(
     demo: IndexEngine, query: str, asked: dict[str, Any], offset: int, limit: int, more: int
@@ -72,7 +72,7 @@ def test_a_page_holds_exactly_what_a_longer_answer_has_in_its_place(
     assert results(demo, query, offset=offset, limit=limit, **asked) == longer[offset : offset + limit]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(QUERIES), OPTIONS)
 def test_pages_lead_through_all_results_each_once(demo: IndexEngine, query: str, asked: dict[str, Any]) -> None:
     whole = search(demo, query, limit=1000, **asked)

@@ -44,6 +44,8 @@ PAGES = tuple(
 ADMIN_PAGES = tuple(ADMIN + path for path in ("", "/state", "/work", "/page?path=garden"))
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
+PROXIED = ("PROXY_HEADER", "ANONYMOUS")
+"""The wiki believes the headers of a proxy, whatever `READ_ACCESS` says: here it would let in everybody."""
 BEARER = {"Authorization": f"Bearer {KEY}"}
 WRONG = {"Authorization": "Bearer wrong"}
 NOT_FORKED = {PYTHON: ""}
@@ -56,18 +58,16 @@ Wikis = Mapping[tuple[str, str], LiveWiki]
 
 @pytest.fixture(scope="module")
 def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[Wikis]:
-    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts."""
+    """Accounts of the wiki with every access to read, and a proxy's: servers of one repository, one index and one database."""
     place = tmp_path_factory.mktemp("access")
     repository = make_repository(place / "repository", handbook)
     started = {}
     with ExitStack() as running:
-        for method in ("", "PROXY_HEADER"):
-            for access in ACCESSES:
-                approves = str(access != "REGISTERED")
-                settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
-                server = LiveWiki(repository, place / "index", **settings)
-                started[method, access] = running.enter_context(server)
-        server.wait_until_indexed()
+        for method, access in (*(("", access) for access in ACCESSES), PROXIED):
+            approves = str(access != "REGISTERED")
+            settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
+            started[method, access] = running.enter_context(LiveWiki(repository, place / "index", **settings))
+        started[PROXIED].wait_until_indexed()
         yield started
 
 
@@ -139,35 +139,24 @@ def assert_may(
     assert session.post(f"{wiki.url}{ROOT}/reindex", headers=marked).status_code == reindex
 
 
-@pytest.mark.parametrize("access", ACCESSES)
+_OTHERS = {"x-otterwiki-name": "A", "x-otterwiki-email": "a@b.c", "x-otterwiki-permissions": "ADMIN"}
+
+
 @pytest.mark.parametrize(
-    ("person", "headers", "read", "reindex"),
+    ("access", "person", "headers", "read", "reindex"),
     [
-        ("nobody", {}, (200, 401, 401), 401),
-        ("guest", {}, (200, 200, 403), 403),
-        ("approved", {}, (200, 200, 200), 403),
-        ("admin", {}, (200, 200, 200), 202),
-        ("nobody", BEARER, (200, 200, 200), 202),
-        ("nobody", WRONG, (401, 401, 401), 401),
-        ("admin", WRONG, (401, 401, 401), 401),
-        ("nobody", {"Authorization": "Basic YWRtaW46c2VjcmV0"}, (200, 401, 401), 401),
-        (
-            "nobody",
-            {"x-otterwiki-name": "A", "x-otterwiki-email": "a@b.c", "x-otterwiki-permissions": "ADMIN"},
-            (200, 401, 401),
-            401,
-        ),
-    ],
-    ids=[
-        "nobody",
-        "guest",
-        "approved",
-        "admin",
-        "key",
-        "wrong key",
-        "admin with a wrong key",
-        "other scheme",
-        "proxy's headers",
+        ("ANONYMOUS", "nobody", {}, 200, 401),
+        ("REGISTERED", "nobody", {}, 401, 401),
+        ("APPROVED", "nobody", {}, 401, 401),
+        ("REGISTERED", "guest", {}, 200, 403),
+        ("APPROVED", "guest", {}, 403, 403),
+        ("APPROVED", "approved", {}, 200, 403),
+        ("APPROVED", "admin", {}, 200, 202),
+        ("APPROVED", "nobody", BEARER, 200, 202),
+        ("ANONYMOUS", "nobody", WRONG, 401, 401),
+        ("ANONYMOUS", "admin", WRONG, 401, 401),
+        ("REGISTERED", "nobody", {"Authorization": "Basic YWRtaW46c2VjcmV0"}, 401, 401),
+        ("REGISTERED", "nobody", _OTHERS, 401, 401),
     ],
 )
 def test_accounts_of_the_wiki(
@@ -176,13 +165,12 @@ def test_accounts_of_the_wiki(
     access: str,
     person: str,
     headers: dict[str, str],
-    read: tuple[int, int, int],
+    read: int,
     reindex: int,
 ) -> None:
-    assert_may(wikis["", access], people[person], headers, read=read[ACCESSES.index(access)], reindex=reindex)
+    assert_may(wikis["", access], people[person], headers, read=read, reindex=reindex)
 
 
-@pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize(
     ("roles", "headers", "read", "reindex"),
     [
@@ -196,24 +184,12 @@ def test_accounts_of_the_wiki(
         ((), BEARER, 200, 202),
         (("READ", "ADMIN"), WRONG, 401, 401),
     ],
-    ids=[
-        "nobody",
-        "no role",
-        "reader",
-        "mapped role",
-        "writer",
-        "admin who may not read",
-        "admin",
-        "key",
-        "admin with a wrong key",
-    ],
 )
 def test_headers_of_a_proxy(
-    wikis: Wikis, access: str, roles: tuple[str, ...] | None, headers: dict[str, str], read: int, reindex: int
+    wikis: Wikis, roles: tuple[str, ...] | None, headers: dict[str, str], read: int, reindex: int
 ) -> None:
-    """The wiki believes its headers, whatever `READ_ACCESS` says: a proxy has to take them off what comes from outside."""
     with requests.Session() if roles is None else behind_proxy(*roles) as session:
-        assert_may(wikis["PROXY_HEADER", access], session, headers, read=read, reindex=reindex)
+        assert_may(wikis[PROXIED], session, headers, read=read, reindex=reindex)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +197,6 @@ def test_headers_of_a_proxy(
     [
         (["READ , WRITE"], {"READ", "WRITE"}),
         (["write read"], {"READ", "WRITE"}),
-        (["READ", "WRITE"], {"READ", "WRITE"}),
         (["READ", "ADMIN"], {"READ", "ADMIN"}),
         (["READX,XREAD,RE AD"], set()),
         (["READ;WRITE"], set()),
@@ -230,21 +205,9 @@ def test_headers_of_a_proxy(
         (["WRITE"], {"WRITE"}),
         (["ADMIN"], {"ADMIN"}),
     ],
-    ids=[
-        "list with spaces",
-        "lower case",
-        "two headers",
-        "two ranks",
-        "near",
-        "semicolon",
-        "odd space",
-        "bytes",
-        "write",
-        "admin",
-    ],
 )
 def test_odd_headers_of_a_proxy_give_no_more_than_they_say(wikis: Wikis, roles: list[str], granted: set[str]) -> None:
-    wiki = wikis["PROXY_HEADER", "APPROVED"]
+    wiki = wikis[PROXIED]
     given = [("x-otterwiki-name", "Zo\xeb <b>\xff"), ("x-otterwiki-email", "zo\xeb@example.org")]
     given += [("x-otterwiki-permissions", each) for each in roles]
     shown = sent_as(wiki, given, "GET", "/-/about")
@@ -280,23 +243,23 @@ def found_in(pattern: re.Pattern[str], reply: Reply) -> str:
     return found[1] if found else ""
 
 
-@pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize(
-    ("person", "read", "rule"),
+    ("access", "person", "read", "rule"),
     [
-        ("nobody", (200, 302, 302), 302),
-        ("guest", (200, 200, 403), 403),
-        ("approved", (200, 200, 200), 403),
-        ("admin", (200, 200, 200), 200),
+        ("ANONYMOUS", "nobody", 200, 302),
+        ("REGISTERED", "nobody", 302, 302),
+        ("REGISTERED", "guest", 200, 403),
+        ("APPROVED", "guest", 403, 403),
+        ("APPROVED", "approved", 200, 403),
+        ("APPROVED", "admin", 200, 200),
     ],
-    ids=["nobody", "guest", "approved", "admin"],
 )
 def test_pages_for_accounts_of_the_wiki(
-    wikis: Wikis, people: dict[str, requests.Session], access: str, person: str, read: tuple[int, int, int], rule: int
+    wikis: Wikis, people: dict[str, requests.Session], access: str, person: str, read: int, rule: int
 ) -> None:
     """Who is not logged in is sent to the login, and from there back; others are refused."""
     wiki = wikis["", access]
-    expected = dict.fromkeys(PAGES, read[ACCESSES.index(access)]) | dict.fromkeys(ADMIN_PAGES, rule)
+    expected = dict.fromkeys(PAGES, read) | dict.fromkeys(ADMIN_PAGES, rule)
     answers = {path: people[person].get(wiki.url + path, allow_redirects=False) for path in expected}
     assert {path: answer.status_code for path, answer in answers.items()} == expected
     for path, answer in answers.items():
@@ -304,17 +267,14 @@ def test_pages_for_accounts_of_the_wiki(
         assert answer.status_code != 302 or unquote(answer.headers["Location"]) == f"/-/login?next={path}"
 
 
-@pytest.mark.parametrize("path", ["/-/about", "/-/settings", "/-/help", "/-/create"])
-def test_an_account_that_may_not_read_is_shown_nothing_of_search(
-    wikis: Wikis, people: dict[str, requests.Session], path: str
-) -> None:
-    shown = {name: people[name].get(wikis["", "APPROVED"].url + path) for name in ("guest", "approved")}
-    assert {answer.status_code for answer in shown.values()} == {200}
-    assert {name: SEARCH in answer.text for name, answer in shown.items()} == {"guest": False, "approved": True}
+def test_an_account_that_may_not_read_is_shown_nothing_of_search(wikis: Wikis, people: dict[str, requests.Session]) -> None:
+    for path in ("/-/about", "/-/settings", "/-/create"):
+        shown = {name: people[name].get(wikis["", "APPROVED"].url + path) for name in ("guest", "approved")}
+        assert {answer.status_code for answer in shown.values()} == {200}
+        assert {name: SEARCH in answer.text for name, answer in shown.items()} == {"guest": False, "approved": True}, path
 
 
-@pytest.mark.parametrize("access", ACCESSES)
-@pytest.mark.parametrize("person", ["guest", "approved"])
+@pytest.mark.parametrize(("person", "access"), [("guest", "APPROVED"), ("approved", "REGISTERED")])
 def test_an_account_without_administration_rebuilds_nothing(
     wikis: Wikis, people: dict[str, requests.Session], access: str, person: str
 ) -> None:
@@ -354,7 +314,7 @@ def test_the_wikis_pages_offer_what_an_account_may(wikis: Wikis, people: dict[st
 def test_half_of_a_proxys_headers_are_nobody(wikis: Wikis) -> None:
     for names in (("x-otterwiki-email",), ("x-otterwiki-name",), ("x-otterwiki-permissions",)):
         headers = dict.fromkeys(names, "READ")
-        assert requests.get(f"{wikis['PROXY_HEADER', 'ANONYMOUS'].url}{ROOT}{READS[0]}", headers=headers).status_code == 401
+        assert requests.get(f"{wikis[PROXIED].url}{ROOT}{READS[0]}", headers=headers).status_code == 401
 
 
 def test_an_account_that_loses_its_approval_may_no_more(wikis: Wikis, people: dict[str, requests.Session]) -> None:
@@ -384,15 +344,15 @@ def test_a_refusal_says_how_to_log_in_and_nothing_else(wikis: Wikis) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, WRONG], ids=["nobody", "wrong key"])
-@pytest.mark.parametrize("path", READS)
-def test_head_and_options_tell_nothing(wikis: Wikis, path: str, headers: dict[str, str]) -> None:
+def test_head_and_options_tell_nothing(wikis: Wikis, headers: dict[str, str]) -> None:
     wiki = wikis["", "APPROVED"]
-    answer = requests.options(wiki.url + ROOT + path, headers=headers | {"Origin": "https://evil.example"})
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
-    head, get = (requests.request(method, wiki.url + ROOT + path, headers=headers) for method in ("HEAD", "GET"))
-    assert head.status_code == get.status_code == 401
-    assert (head.content, head.headers["Content-Length"]) == (b"", str(len(get.content)))
+    for path in READS:
+        answer = requests.options(wiki.url + ROOT + path, headers=headers | {"Origin": "https://evil.example"})
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+        head, get = (requests.request(method, wiki.url + ROOT + path, headers=headers) for method in ("HEAD", "GET"))
+        assert head.status_code == get.status_code == 401
+        assert (head.content, head.headers["Content-Length"]) == (b"", str(len(get.content)))
 
 
 def reindex(
@@ -421,14 +381,14 @@ def test_an_administrators_session_needs_its_own_token(wikis: Wikis, people: dic
 
 def test_an_administrator_behind_a_proxy_needs_the_token_of_the_session(wikis: Wikis) -> None:
     with behind_proxy("ADMIN") as admin, behind_proxy("ADMIN") as other:
-        assert_needs_own_token(wikis["PROXY_HEADER", "REGISTERED"], admin, other)
+        assert_needs_own_token(wikis[PROXIED], admin, other)
 
 
-@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"])
-def test_a_form_of_another_site_rebuilds_nothing(wikis: Wikis, people: dict[str, requests.Session], content_type: str) -> None:
+def test_a_form_of_another_site_rebuilds_nothing(wikis: Wikis, people: dict[str, requests.Session]) -> None:
     wiki = wikis["", "ANONYMOUS"]
-    foreign = {"Origin": "https://evil.example", "Referer": "https://evil.example/", "Content-Type": content_type}
-    assert reindex(wiki, people["admin"], foreign, b"a=b") == (403, "csrf_failed")
+    for content_type in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"):
+        foreign = {"Origin": "https://evil.example", "Referer": "https://evil.example/", "Content-Type": content_type}
+        assert reindex(wiki, people["admin"], foreign, b"a=b") == (403, "csrf_failed")
     assert wiki.api("GET", "/reindex/status").json["state"] != "running"
 
 
@@ -464,34 +424,20 @@ def test_without_a_configured_key_only_sessions_count(tmp_path: Path, handbook: 
 # Hostile requests
 
 MOST_BYTES = 16_384
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "%0d%0aSet-Cookie:%20stolen=1%0d%0a%0d%0a<html>",
-    "%00",
-    "%" * 6_000,
-    "%ED%A0%80",
-    "%ED%BF%BF%ED%A0%80",
-    "%C0%AF%E0%80%AF%F0%80%80%AF",
-    "%zz%f",
-    "%FF%FE",
-    "{{7*7}}${7*7}",
-    "../../../../etc/passwd",
-    "%F3%A0%80%81" * 1_000,
-)
-HOSTILE_IDS = (
-    "tag",
-    "line ends",
-    "nul",
-    "percents",
-    "surrogate",
-    "surrogates",
-    "overlong",
-    "no digits",
-    "no utf-8",
-    "template",
-    "dots",
-    "tall",
-)
+HOSTILE = {
+    "tag": "<script>alert(1)</script>",
+    "line ends": "%0d%0aSet-Cookie:%20stolen=1%0d%0a%0d%0a<html>",
+    "nul": "%00",
+    "percents": "%" * 6_000,
+    "surrogates": "%ED%BF%BF%ED%A0%80",
+    "overlong": "%C0%AF%E0%80%AF%F0%80%80%AF",
+    "no digits": "%zz%f",
+    "no utf-8": "%FF%FE",
+    "template": "{{7*7}}${7*7}",
+    "dots": "../../../../etc/passwd",
+    "tall": "%F3%A0%80%81" * 1_000,
+}
+each_hostile_text = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 
 
 def assert_harmless(answer: TestResponse | requests.Response) -> None:
@@ -508,7 +454,7 @@ def assert_harmless(answer: TestResponse | requests.Response) -> None:
     body.decode()
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=HOSTILE_IDS)
+@each_hostile_text
 def test_hostile_text_is_harmless_in_every_parameter(client: FlaskClient, text: str) -> None:
     for name in (*(each.name for each in parameters_of(SearchRequest)), "other"):
         query = f"q=x&{name}={text}" if name != "q" else f"q={text}"
@@ -517,7 +463,7 @@ def test_hostile_text_is_harmless_in_every_parameter(client: FlaskClient, text: 
         assert_harmless(client.get(f"{ROOT}/related?{query}", headers=BEARER))
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=HOSTILE_IDS)
+@each_hostile_text
 def test_hostile_text_is_harmless_in_paths_headers_and_bodies(client: FlaskClient, text: str) -> None:
     for prefix in ("semantic-search", "related", "reindex", "chroma-status", "reindex/status"):
         path = text.replace("%0d%0a", "%0d")  # the wiki's router takes no path with a line feed for ours
@@ -535,13 +481,14 @@ def test_hostile_text_is_harmless_in_paths_headers_and_bodies(client: FlaskClien
         assert_harmless(client.post(f"{ROOT}/semantic-search", json={"queries": ["x"], name: value}, headers=BEARER))
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY"])
-@pytest.mark.parametrize("headers", [{}, BEARER, WRONG], ids=["nobody", "key", "wrong key"])
-def test_every_answer_is_json_that_nobody_keeps(wikis: Wikis, method: str, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE", "QUERY"])
+def test_every_answer_is_json_that_nobody_keeps(wikis: Wikis, method: str) -> None:
     """With the wiki's own `SECURITY_HEADERS` switched off."""
     wiki = wikis["", "APPROVED"]
-    for path in (*READS, *OPEN, "/reindex", "/related/", "/semantic-search/x", "/related/x%0d%0a<script>"):
-        assert_harmless(requests.request(method, wiki.url + ROOT + path, headers=headers))
+    with requests.Session() as session:
+        for path in (*READS, *OPEN, "/reindex", "/related/", "/semantic-search/x", "/related/x%0d%0a<script>"):
+            for headers in ({}, BEARER, WRONG) if method in {"GET", "POST"} else (BEARER,):
+                assert_harmless(session.request(method, wiki.url + ROOT + path, headers=headers))
 
 
 @pytest.mark.parametrize("path", ["//related/<script>", "/<script>", "/related<script>"])
@@ -582,7 +529,7 @@ def nested(opening: str, depth: int, closing: str) -> str:
 
 @pytest.mark.parametrize("name", ["queries", "n", "mode", "tag", "facets", "updated_since", "other"])
 def test_deep_nesting_is_no_fault(client: FlaskClient, name: str) -> None:
-    for depth in (*range(1, 1_200, 23), 100_000):
+    for depth in (*range(1, 1_200, 23 if name == "queries" else 300), 100_000):
         for value in (nested("[", depth, "]"), nested('{"a":', depth, "}")):
             answer = client.post(f"{ROOT}/semantic-search", data=f'{{"queries": ["x"], "{name}": {value}}}', headers=BEARER)
             assert_harmless(answer)

@@ -52,7 +52,7 @@ def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
     schema = schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict({"operations": [_POSTED]}))
     schema.validate()
     schema.config.update(base_url=wiki.url + ROOT)
-    schema.config.generation.update(max_examples=settings().max_examples // 25)
+    schema.config.generation.update(max_examples=max(3, settings().max_examples // 25))
     rejection = schema.config.checks.negative_data_rejection
     rejection.expected_statuses = [*rejection.expected_statuses, "413"]
     return schema

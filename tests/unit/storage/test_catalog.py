@@ -335,7 +335,7 @@ def test_rewritten_pages_take_no_more_room(catalog: Catalog) -> None:
     rewrite(catalog, 0)
     words = "SELECT SUM(LENGTH(block)) FROM keywords_data"
     before = asked(catalog, words)
-    for state in range(1, 8):
+    for state in range(1, 4):
         rewrite(catalog, state)
     assert asked(catalog, "SELECT MAX(place) FROM vectors") <= 5 * (PAGES + 1), "places of vectors that have gone are taken"
     assert asked(catalog, words) < 1.3 * before, "the words of what has gone are merged away"

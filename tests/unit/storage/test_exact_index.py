@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
@@ -64,7 +64,6 @@ def brute_force(pages: dict[str, list[str]], query: Matrix, count: int) -> list[
     return [(path, vector_id(text)) for path, text in everything[:count]]
 
 
-@settings(max_examples=40)
 @given(
     changes=st.lists(
         st.tuples(st.integers(0, 5), st.lists(st.integers(0, 99), max_size=6, unique=True)), min_size=1, max_size=12

@@ -37,6 +37,12 @@ ASKED = [Message("system", "Follow the rules."), Message("user", "Who?"), Messag
 pytestmark = pytest.mark.parametrize("provider", PROVIDERS)
 
 
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask once more at once."""
+    monkeypatch.setattr("otterwiki_semantic.search.answering.chat._RETRY_SECONDS", 0.01)
+
+
 def model_of(provider: str, url: str | None, **settings: Any) -> ChatModel:
     model = open_chat_model(
         Settings(Path("/r"), Path("/d"), answers=f"{provider}:small", answers_key=KEY, answers_url=url, **settings)
@@ -80,9 +86,9 @@ def test_options_are_sent_but_not_those_that_are_decided_here(provider: str) -> 
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("pieces", [["<think>The user wants…</think>\n\nYes."], ["<th", "ink>hm [1].</thi", "nk>Yes", "."]])
-def test_thoughts_are_no_part_of_the_answer(provider: str, pieces: list[str]) -> None:
-    assert answered(provider, saying(*pieces)).strip() == "Yes."
+def test_thoughts_are_no_part_of_the_answer(provider: str) -> None:
+    for pieces in (["<think>The user wants…</think>\n\nYes."], ["<th", "ink>hm [1].</thi", "nk>Yes", "."]):
+        assert answered(provider, saying(*pieces)).strip() == "Yes."
 
 
 def test_thoughts_in_events_of_their_own_are_none_either(provider: str) -> None:
@@ -111,15 +117,14 @@ def test_refusals_say_what_to_do_and_nothing_secret(provider: str, script: Scrip
     assert "safe" not in message
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_server_is_asked_once_more(provider: str, status: int) -> None:
-    scripts: Iterator[Script] = iter([refusing(status, "busy", Retry_After="0.1"), saying("Yes.")])
+def test_a_busy_server_is_asked_once_more(provider: str) -> None:
+    scripts: Iterator[Script] = iter([refusing(429, "busy", Retry_After="0.1"), saying("Yes.")])
 
     def in_turn(body: dict[str, Any], kind: str) -> Iterable[bytes]:
         return next(scripts)(body, kind)
 
     assert answered(provider, in_turn) == "Yes."
-    always = refusing(status, "busy", Retry_After="0.1")
+    always = refusing(503, "busy", Retry_After="0.1")
     assert "busy" in error_of(provider, always)
 
 
@@ -151,19 +156,17 @@ def test_an_error_within_the_stream_is_told(provider: str) -> None:
     assert "out of memory" in error_of(provider, sending(text_event(provider, "Yes"), event))
 
 
-@pytest.mark.parametrize(
-    ("pieces", "content_type"),
-    [
-        ([b"<html>log in</html>"], "text/html"),
-        ([b"<html>log in</html>"], None),
-        ([b"data: {{{\n\n{\n"], None),
-        ([b"data: [1, 2]\n\n[1, 2]\n"], None),
-        ([b"data: \xff\xfe\n\n\xff\n"], None),
-        ([b"data: {}\n\n{}\n"], None),
-    ],
-)
-def test_garbage_is_an_error(provider: str, pieces: list[bytes], content_type: str | None) -> None:
-    assert f"{provider}:small" in error_of(provider, sending(*pieces), content_type=content_type)
+def test_garbage_is_an_error(provider: str) -> None:
+    bad = (
+        b"<html>log in</html>",
+        b"data: {{{\n\n{\n",
+        b"data: [1, 2]\n\n[1, 2]\n",
+        b"data: \xff\xfe\n\n\xff\n",
+        b"data: {}\n\n{}\n",
+    )
+    for piece in bad:
+        assert f"{provider}:small" in error_of(provider, sending(piece))
+    assert f"{provider}:small" in error_of(provider, sending(bad[0]), content_type="text/html")
 
 
 def test_an_endless_line_ends(provider: str) -> None:
