@@ -21,6 +21,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.health.reporter import Dismissals
 from otterwiki_semantic.daemon.health.survey import finding_id
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, eventually, make_repository
@@ -54,7 +55,19 @@ PAGES: dict[str, str | bytes] = {
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600, pages=())
+    return settings_in(tmp_path)
+
+
+def settings_in(place: Path) -> Settings:
+    return Settings(make_repository(place / "repository", PAGES), place / "index", sync_interval=3600, pages=())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
+    """An index that is only asked."""
+    engine = opened(settings_in(tmp_path_factory.mktemp("shared")))
+    yield engine
+    engine.close()
 
 
 @pytest.fixture
@@ -84,8 +97,8 @@ def findings(index: IndexEngine, kind: FindingKind) -> list[Finding]:
     return list(found.findings)
 
 
-def test_nearly_equal_passages_are_found_with_their_sections(index: IndexEngine) -> None:
-    (finding,) = findings(index, FindingKind.DUPLICATE)
+def test_nearly_equal_passages_are_found_with_their_sections(shared: IndexEngine) -> None:
+    (finding,) = findings(shared, FindingKind.DUPLICATE)
     assert [(page.path, page.section, page.url) for page in finding.pages] == [
         ("cellar", "In winter", "/wiki/cellar#in-winter"),
         ("heating", "Before the frost", "/wiki/heating#before-the-frost"),
@@ -111,14 +124,14 @@ def test_passages_that_only_share_some_sentences_are_no_duplicates(index: IndexE
     assert findings(index, FindingKind.DUPLICATE) == []
 
 
-def test_orphans_are_all_but_those_that_something_links_to(index: IndexEngine) -> None:
-    assert [finding.pages[0].path for finding in findings(index, FindingKind.ORPHAN)] == ["garden", "rooms/bath"]
-    in_menu = index.health(HealthRequest(FindingKind.ORPHAN, linked=("/Garden", "home"))).findings
+def test_orphans_are_all_but_those_that_something_links_to(shared: IndexEngine) -> None:
+    assert [finding.pages[0].path for finding in findings(shared, FindingKind.ORPHAN)] == ["garden", "rooms/bath"]
+    in_menu = shared.health(HealthRequest(FindingKind.ORPHAN, linked=("/Garden", "home"))).findings
     assert [finding.pages[0].path for finding in in_menu] == ["rooms/bath"]
 
 
-def test_links_to_nothing_name_the_sections_that_have_them(index: IndexEngine) -> None:
-    (finding,) = findings(index, FindingKind.BROKEN_LINK)
+def test_links_to_nothing_name_the_sections_that_have_them(shared: IndexEngine) -> None:
+    (finding,) = findings(shared, FindingKind.BROKEN_LINK)
     assert finding.missing == "Rooms/Attic"
     assert [(page.path, page.section) for page in finding.pages] == [("garden", "Beds"), ("home", "")]
 
@@ -151,24 +164,19 @@ def test_a_dismissed_finding_stays_so_after_a_start_and_a_rebuild(settings: Sett
         engine.close()
 
 
-def test_what_is_no_finding_cannot_be_dismissed(index: IndexEngine) -> None:
-    report(index)
+def test_what_is_no_finding_cannot_be_dismissed(shared: IndexEngine) -> None:
+    report(shared)
     with pytest.raises(FindingNotFoundError, match="no finding '0123456789abcdef'"):
-        index.dismiss(DismissalRequest(["0123456789abcdef"]))
+        shared.dismiss(DismissalRequest(["0123456789abcdef"]))
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"dismissed": [1]}', '"x"', "\x00" * 50])
-def test_damaged_dismissals_fail_nothing(settings: Settings, content: str) -> None:
-    settings.data_dir.mkdir()
-    (settings.data_dir / "health.json").write_text(content)
-    engine = opened(settings)
-    try:
-        garden, bath = findings(engine, FindingKind.ORPHAN)
-        engine.dismiss(DismissalRequest([garden.id]))
-        assert findings(engine, FindingKind.ORPHAN) == [bath]
-        assert list(json.loads((settings.data_dir / "health.json").read_text())["dismissed"]) == [garden.id]
-    finally:
-        engine.close()
+def test_damaged_dismissals_fail_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    for content in ("", "{", '{"dismissed": [1]}', '"x"', "\x00" * 50):
+        file.write_text(content)
+        Dismissals(file).change(["an id"], restore=False)
+        assert list(json.loads(file.read_text())["dismissed"]) == ["an id"]
+        assert "an id" in Dismissals(file)
 
 
 def test_a_dismissal_that_cannot_be_stored_is_an_error(index: IndexEngine, settings: Settings) -> None:
@@ -338,7 +346,7 @@ def dismissed_question(settings: Settings) -> str:
     return found.id
 
 
-def test_without_a_search_log_there_are_no_questions(index: IndexEngine) -> None:
-    index.search(["capital of mongolia"], SearchOptions())
-    found = report(index, FindingKind.UNANSWERED)
+def test_without_a_search_log_there_are_no_questions(shared: IndexEngine) -> None:
+    shared.search(["capital of mongolia"], SearchOptions())
+    found = report(shared, FindingKind.UNANSWERED)
     assert (found.findings, found.keeps_searches) == ((), False)

@@ -17,6 +17,7 @@ from otterwiki_semantic.core.records import NO_CONTEXT, Answer, Mode, RebuildSta
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import SearchEvent
 from otterwiki_semantic.daemon.reports.quality import DAY
+from otterwiki_semantic.daemon.rollback import _DEGRADED, _SECONDS, _why_worse
 from otterwiki_semantic.search.evaluation import score
 from otterwiki_semantic.storage import Generation
 from tests.support.engines import opened
@@ -201,43 +202,37 @@ def answered(wiki: Wiki, degraded: int, seconds: float = 0.005) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_rolled_back"), [(0, 200, True), (40, 62, True), (40, 58, False), (0, 9, False)]
+    ("before", "after", "reason"),
+    [
+        ((0, 0.005), (200, 0.005), "100% of 200 answers were degraded, and 0% before"),
+        ((40, 0.03), (62, 0.07), "31% of 200 answers were degraded, and 20% before"),
+        ((0, 0.03), (0, 0.07), "the median search took 70 ms, and 30 ms before"),
+    ],
 )
-def test_answers_that_are_degraded_half_as_often_again_roll_back(
-    wiki: Wiki, before: int, after: int, is_rolled_back: bool
+def test_answers_that_are_degraded_half_as_often_again_or_take_twice_as_long_roll_back(
+    wiki: Wiki, before: tuple[int, float], after: tuple[int, float], reason: str
 ) -> None:
-    answered(wiki, before)
+    answered(wiki, *before)
     wiki.configure(replace(wiki.settings, chunks="fixed"))
-    answered(wiki, after)
-    if not is_rolled_back:
-        answered(wiki, 200)
-        assert wiki.serving.settings["chunks"] == "fixed"
-        assert not wiki.index.must_reopen, "only the first answers are compared"
-        return
+    answered(wiki, *after)
     eventually(lambda: wiki.index.must_reopen)
     wiki.reopen()
     status = wiki.index.status()
-    assert status.rollback is not None
-    assert status.rollback.reason == f"{after / 200:.0%} of 200 answers were degraded, and {before / 200:.0%} before"
+    assert (status.rollback and status.rollback.reason) == reason
     assert status.indexed_commit == head_of(wiki.settings.repository)
 
 
-@pytest.mark.parametrize(("before", "after", "is_rolled_back"), [(0.03, 0.07, True), (0.01, 0.049, False), (0.04, 0.07, False)])
-def test_searches_that_take_twice_as_long_roll_back_from_50_ms_on(
-    wiki: Wiki, before: float, after: float, is_rolled_back: bool
-) -> None:
-    answered(wiki, 0, before)
+def test_only_the_first_answers_are_compared_with_those_before(wiki: Wiki) -> None:
+    answered(wiki, 40, 0.04)
     wiki.configure(replace(wiki.settings, chunks="fixed"))
-    answered(wiki, 0, after)
-    if is_rolled_back:
-        eventually(lambda: wiki.index.must_reopen)
-        wiki.reopen()
-        rollback = wiki.index.status().rollback
-        assert rollback is not None
-        assert rollback.reason == f"the median search took {after * 1000:.0f} ms, and {before * 1000:.0f} ms before"
-    else:
-        answered(wiki, 200)
-        assert not wiki.index.must_reopen, "only the first answers are compared"
+    answered(wiki, 58, 0.07)
+    answered(wiki, 200)
+    assert wiki.serving.settings["chunks"] == "fixed"
+    assert not wiki.index.must_reopen
+    for share, seconds in ((0, 0.049), (0.045, 0.0)):  # which is always good enough
+        for fact in (_DEGRADED, _SECONDS):
+            wiki.serving.catalog.set_meta(fact, "0.001")
+        assert _why_worse(wiki.serving, share, seconds) is None
 
 
 def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_has_chosen(

@@ -65,7 +65,7 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
     server.stop()
 
 
-@pytest.fixture(params=["embedded", "in memory", "server", "guarded server"])
+@pytest.fixture(params=["embedded", "in memory", "guarded server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Makes a store by the name of its collection: the same one again for the same name."""
     made: list[VectorStore] = []
@@ -76,8 +76,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
             made.append(EmbeddedChromaStore(tmp_path / name, CollectionSpec(name)))
         elif request.param == "in memory":
             made.append(MemoryStore(tmp_path / name, CollectionSpec(name)))
-        elif request.param == "server":
-            made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
         else:
             guard = request.getfixturevalue("guarded")
             behind = ChromaServer(guard.url, TOKEN, "acme", "wiki.of-acme", guard.certificate)
