@@ -42,6 +42,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.protocol import DaemonProbe
 from otterwiki_semantic.embedding.factory import open_embedder
+from tests.support.fork_server import python
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, Reply, serving
@@ -66,7 +67,8 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a dir
 
 
 def doctor(*arguments: str | Path, without: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-c", _BLOCKED % (without,), "doctor", *map(str, arguments)]
+    interpreter = sys.executable if without or "PYTHONPATH" in environment else python()
+    command = [interpreter, "-P", "-c", _BLOCKED % (without,), "doctor", *map(str, arguments)]
     inherited = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **PATH}
     return subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=False, timeout=300)
 

@@ -9,14 +9,13 @@ from threading import Event
 
 import pytest
 
-from otterwiki_semantic.core.errors import RebuildRunningError
-from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.storage import Generation
-from tests.support.engines import opened, wait_until_equal
+from tests.support.engines import opened
 from tests.support.live_wiki import commit, eventually, is_settled
 
 
@@ -29,18 +28,6 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def paths(index: IndexEngine, query: str, n: int = 3) -> list[str]:
     return [hit.path for hit in index.search([query], SearchOptions(n, 1))[0].results]
-
-
-def test_a_question_finds_the_passage_that_answers_it(index: IndexEngine) -> None:
-    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], SearchOptions(1, 1))[0].results
-    assert (hit.path, hit.section) == ("house/heating", "Bleeding a radiator")
-    assert hit.snippet.startswith("[Heating > Bleeding a radiator] If it gurgles")
-
-
-def test_several_questions_are_answered_in_order(index: IndexEngine) -> None:
-    answers = index.search(["broken hard drive", "vegetables"], SearchOptions(1, 1))
-    assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
-    assert [answer.results[0].path for answer in answers] == ["machines/nas", "garden"]
 
 
 def test_searches_for_several_questions_leave_room_for_one(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,15 +50,6 @@ def test_searches_for_several_questions_leave_room_for_one(index: IndexEngine, m
     assert all(each.result() for each in asked)
 
 
-def test_a_page_gets_no_more_than_its_share(index: IndexEngine) -> None:
-    assert paths(index, "radiator", 5).count("house/heating") == 1
-    hits = index.search(["radiator"], SearchOptions(5, 2, Mode.SEMANTIC))[0].results
-    assert [hit.path for hit in hits].count("house/heating") == 2
-    distances = [hit.distance for hit in hits if hit.distance is not None]
-    assert len(distances) == len(hits)
-    assert distances == sorted(distances)
-
-
 def test_an_answer_says_which_commit_it_equals(settings: Settings, index: IndexEngine) -> None:
     before = index.search(["x"], SearchOptions(1, 1))[0].index
     assert before.commit == before.head
@@ -79,13 +57,6 @@ def test_an_answer_says_which_commit_it_equals(settings: Settings, index: IndexE
     head = commit(settings.repository, {"new.md": "# New\n\nnew\n", "garden.md": "# Garden\n\nother\n", "home.md": None})
     after = index.search(["x"], SearchOptions(1, 1))[0].index
     assert (after.commit, after.head, after.pending_pages) == (before.commit, head, 3)
-
-
-def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: IndexEngine) -> None:
-    commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    index.notify()
-    wait_until_equal(index)
-    assert paths(index, "insects that make honey", 1) == ["bees"]
 
 
 def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
@@ -119,38 +90,6 @@ def test_searches_do_not_wait_until_everything_is_loaded(settings: Settings, mon
     assert not going_on.is_set()
     going_on.set()
     index.close()
-
-
-def test_an_index_is_used_again_after_a_restart(settings: Settings) -> None:
-    first = opened(settings)
-    assert first.status().embedded_texts > 0
-    first.close()
-    second = opened(settings)
-    assert second.status().embedded_texts == 0
-    assert paths(second, "vegetables", 1) == ["garden"]
-    second.close()
-
-
-def test_a_rebuild_takes_the_place_of_the_index_and_embeds_nothing(settings: Settings, index: IndexEngine) -> None:
-    before = index.status()
-    index.reindex()
-    with pytest.raises(RebuildRunningError):
-        index.reindex()
-    eventually(lambda: index.status().rebuild.state is RebuildState.DONE)
-    after = index.status()
-    assert after.generation != before.generation
-    assert after.embedded_texts == before.embedded_texts
-    assert (after.pages, after.chunks, after.vectors) == (before.pages, before.chunks, before.vectors)
-    assert after.rebuild.pages_done == before.pages
-    assert paths(index, "vegetables", 1) == ["garden"]
-    eventually(lambda: [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation])
-
-
-def test_searches_go_on_while_a_rebuild_runs(index: IndexEngine) -> None:
-    index.reindex()
-    while index.status().rebuild.state is RebuildState.RUNNING:
-        assert paths(index, "vegetables", 1) == ["garden"]
-    assert index.status().rebuild.state is RebuildState.DONE
 
 
 def only_directory(settings: Settings) -> Path:
@@ -204,24 +143,6 @@ def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) ->
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     assert index.status().rebuild.error is None
-    index.close()
-
-
-def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
-    opened(settings).close()
-    from otterwiki_semantic.storage.generation import GenerationStore
-
-    generation = GenerationStore(settings.data_dir).open_current()
-    assert generation is not None
-    generation.catalog.set_meta("fingerprint", "of an older version")
-    old = generation.name
-    generation.close()
-    index = IndexEngine(settings)
-    index.start()
-    assert paths(index, "vegetables", 1) == ["garden"]
-    eventually(lambda: index.status().generation != old)
-    assert paths(index, "vegetables", 1) == ["garden"]
-    assert index.status().embedded_texts == 0
     index.close()
 
 

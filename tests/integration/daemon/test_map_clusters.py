@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from otterwiki_semantic.daemon.wiki_map.projection import group_names, project
 from otterwiki_semantic.embedding import BundledModel
@@ -31,7 +32,8 @@ def named(pages: dict[str, tuple[str, str]], without: int | None = None) -> dict
     vectors = BundledModel().embed([text for _, text in pages.values()])
     if without is not None:
         vectors[without] = 0
-    _, names = project(vectors, np.full((len(pages), 2), np.nan), [title for title, _ in pages.values()])
+    with threadpool_limits(1):
+        _, names = project(vectors, np.full((len(pages), 2), np.nan), [title for title, _ in pages.values()])
     return dict(zip(pages, names, strict=True))
 
 

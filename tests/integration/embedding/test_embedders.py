@@ -42,8 +42,6 @@ PROVIDERS = [
     "onnx, tiny",
     "openai",
     "ollama",
-    "jina",
-    "huggingface",
     "cloudflare",
     pytest.param("sentence-transformers", marks=WITH_TORCH),
 ]
@@ -68,9 +66,9 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     place = tmp_path_factory.mktemp("model")
     provider, server = request.param, None
     with ExitStack() as stack:
-        if provider in {"openai", "ollama", "jina", "huggingface", "cloudflare"}:
+        if provider in {"openai", "ollama", "cloudflare"}:
             server = stack.enter_context(serving(ModelServer(told=ollama_told("m"), most=3)))
-            path = {"openai": "/v1", "ollama": ""}.get(provider, f"/{provider}")
+            path = {"openai": "/v1", "ollama": "", "cloudflare": "/cloudflare"}[provider]
             settings = settings_in(place, f"{provider}:m", model_url=server.url + path, model_key="a-key-of-the-provider")
             if provider == "cloudflare":
                 settings = replace(settings, model_options='{"account_id": "wiki"}')

@@ -46,58 +46,6 @@ def test_an_edit_embeds_only_the_edited_section(bench: Bench) -> None:
     assert bench.snippets() == bench.afresh()
 
 
-def test_a_rename_embeds_nothing(bench: Bench) -> None:
-    git(bench.repository, "mv", "house", "home")
-    git(bench.repository, "commit", "-qm", "moved")
-    assert bench.sync() == []
-    assert "home/heating" in bench.snippets()
-    assert "house/heating" not in bench.snippets()
-
-
-def test_a_rebuild_with_the_same_model_embeds_nothing(bench: Bench) -> None:
-    other = bench.generations.create(bench.model, bench.profile)
-    assert bench.sync(other, previous=bench.generation) == []
-    assert bench.snippets(other) == bench.snippets()
-    other.destroy()
-
-
-def test_the_same_text_on_two_pages_is_embedded_once_and_found_on_both(bench: Bench) -> None:
-    boilerplate = "# Notice\n\n" + section("liability")
-    commit(bench.repository, {"x.md": boilerplate, "y.md": boilerplate})
-    assert len(bench.sync()) == 1
-    assert bench.snippets()["x"] == bench.snippets()["y"]
-    commit(bench.repository, {"x.md": None})
-    assert bench.sync() == []
-    assert "y" in bench.snippets()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("rm", "-rq", "house"),
-        ("mv", "garden.md", "Garden.md"),
-        ("reset", "-q", "--hard", "HEAD~1"),
-        ("revert", "--no-edit", "HEAD"),
-    ],
-)
-def test_whatever_git_did_the_index_equals_head(bench: Bench, change: tuple[str, ...]) -> None:
-    commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds.\n", "new.md": "# New\n\nSomething new.\n"})
-    bench.sync()
-    git(bench.repository, *change)
-    git(bench.repository, "commit", "-q", "--allow-empty", "-am", "change")
-    bench.sync()
-    assert bench.snippets() == bench.afresh()
-
-
-def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
-    git(bench.repository, "checkout", "-q", "--orphan", "other")
-    git(bench.repository, "rm", "-rfq", ".")
-    commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
-    bench.sync()
-    assert sorted(bench.snippets()) == ["only"]
-    assert bench.generation.mirror.store.count() == bench.generation.catalog.counts().vectors == 1
-
-
 def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
     commit(bench.repository, dict.fromkeys(handbook))
     bench.sync()
@@ -165,13 +113,6 @@ def test_work_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(bench.sync()) == 90 - done
     assert bench.snippets() == bench.afresh()
     bench.generation.close()
-
-
-def test_progress_ends_at_the_whole(bench: Bench) -> None:
-    progress = bench.tracker.snapshot()
-    assert progress.pages_done == progress.pages_total == 5
-    assert progress.chunks_done == progress.chunks_total == bench.generation.catalog.counts().chunks
-    assert progress.seconds_left == 0
 
 
 def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> None:

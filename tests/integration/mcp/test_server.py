@@ -78,15 +78,10 @@ def to_repository(wiki: LiveWiki, *arguments: str) -> Server:
     return Server((*place, *arguments, "--structured-content"), log=wiki.data_dir.parent / "stdio.log")
 
 
-@pytest.fixture(scope="module", params=["wiki on stdio", "repository on stdio", "wiki over http", "wiki over http, handshake"])
+@pytest.fixture(scope="module", params=["repository on stdio", "wiki over http"])
 def agent(request: pytest.FixtureRequest, wiki: LiveWiki, over_http: Server) -> Iterator[Agent]:
-    """Every way to the same pages."""
-    server = {
-        "wiki on stdio": to_wiki(wiki, "--allow-reindex"),
-        "repository on stdio": to_repository(wiki, "--allow-reindex"),
-        "wiki over http": over_http,
-        "wiki over http, handshake": Server(url=over_http.url, mode="legacy"),
-    }[request.param]
+    """Each transport, and each way to the same pages."""
+    server = over_http if request.param == "wiki over http" else to_repository(wiki, "--allow-reindex")
     with server.connected() as connected:
         yield connected
 
@@ -135,6 +130,11 @@ def test_every_tool_answers(agent: Agent) -> None:
     assert len(found["related_notes"]["pages"]) == 1
     assert found["index_status"]["status"] == "ready"
     assert found["index_status"]["pending_pages"] == 0
+
+
+def test_a_client_that_begins_with_a_handshake_is_answered(over_http: Server) -> None:
+    with Server(url=over_http.url, mode="legacy").connected() as agent:
+        assert agent.result("semantic_search", query="air in a radiator", n=1)["results"][0]["path"] == "house/heating"
 
 
 def test_a_client_is_told_how_to_work_with_the_tools(agent: Agent) -> None:

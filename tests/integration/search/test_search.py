@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from otterwiki_semantic.core.errors import ModelError, PageNotFoundError
+from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Answer, Filters, Fusion, Hit, Mode, SearchOptions, Sort
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -141,35 +139,7 @@ def test_what_is_written_is_found_however_it_is_spelled(index: IndexEngine, quer
     assert find(index, query)[0] == path
 
 
-def test_a_phrase_has_to_stand_there_as_it_is(index: IndexEngine) -> None:
-    assert set(find(index, '"raised beds"', n=20)) == {"garden/beds"}
-    assert find(index, '"raise bed"', n=20) == []
-    assert set(find(index, '"raised beds"', n=20, mode=Mode.SEMANTIC)) == {"garden/beds"}
-
-
-def test_what_is_excluded_does_not_stand_there(index: IndexEngine) -> None:
-    assert {"garden/pump", "garden/beds"} <= set(find(index, "water pump", n=20))
-    hits = ask(index, "water pump -lettuce", n=20).results
-    assert "garden/pump" in {hit.path for hit in hits}
-    assert all("lettuce" not in hit.snippet for hit in hits)
-    assert ask(index, "water pump -lettuce").query == "water pump -lettuce"
-
-
 # Modes
-
-
-def test_each_mode_ranks_by_its_side(index: IndexEngine) -> None:
-    by_words = ask(index, "tape pump", mode=Mode.KEYWORD, n=20, explain=True).results
-    assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds", "home"}
-    scores = [hit.score for hit in by_words]
-    assert scores == sorted(scores, reverse=True)
-    assert {hit.explain.semantic.rank for hit in by_words if hit.explain} == {None}
-    semantic = ask(index, "moisture for the plants", mode=Mode.SEMANTIC, n=20).results
-    assert semantic[0].path.startswith("garden/")
-    distances = [hit.distance for hit in semantic if hit.distance is not None]
-    assert distances == sorted(distances)
-    assert len(distances) == len(semantic)
-    assert find(index, "zzzz", mode=Mode.KEYWORD) == []
 
 
 @pytest.mark.parametrize("fusion", Fusion)
@@ -312,44 +282,7 @@ def test_nothing_else_orders_what_is_sorted_by_date(diary: IndexEngine, option: 
     assert ask(diary, query, n=10, sort=Sort.UPDATED, **option).results == answer.results
 
 
-def test_a_narrow_filter_is_exact(tmp_path: Path) -> None:
-    """The one page that passes is the least near of all."""
-    pages: dict[str, str | bytes] = {f"boats/{number}.md": f"Boat {number} sails on the lake.\n" for number in range(300)}
-    pages["kitchen/soup.md"] = "Lentils, onions and a bay leaf.\n"
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", pages=()))
-    index.start()
-    try:
-        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
-        for mode in (Mode.HYBRID, Mode.SEMANTIC):
-            assert find(index, "sailing boats on a lake", filters=Filters(path="kitchen/"), mode=mode) == ["kitchen/soup"]
-        assert len(find(index, "sailing boats", n=50, filters=Filters(path="boats/"))) == 50
-    finally:
-        index.close()
-
-
-def test_facets_count_the_pages_that_were_found(index: IndexEngine) -> None:
-    answer = ask(index, "who maintains the operations pages", n=50, facets=True)
-    assert answer.facets is not None
-    pages = {hit.path: hit for hit in answer.results}
-    counts = answer.facets.category
-    assert counts == {
-        category: sum(hit.category == category for hit in pages.values())
-        for category in {hit.category for hit in pages.values()} - {None}
-    }
-    assert set(answer.facets.path) == {"ops/", "garden/"}
-    assert "Safety" in answer.facets.tag
-    assert ask(index, "pump").facets is None
-
-
 # Repeats, diversity, context
-
-
-def test_highlights_are_the_words_of_the_query(index: IndexEngine) -> None:
-    hit = top(index, "TARGETWORDS pagers")
-    assert {hit.snippet[start:end] for start, end in hit.highlights} == {"TargetWords", "pager"}
-    hit = top(index, "数据库")
-    assert {hit.snippet[start:end] for start, end in hit.highlights} == {"数据库"}
-    assert list(hit.highlights) == sorted(hit.highlights)
 
 
 # Honesty
@@ -379,24 +312,6 @@ def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.
         assert "the model's file is gone" in answer.degraded
 
 
-def test_without_the_keyword_index_meaning_answers(tmp_path: Path) -> None:
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", pages=()))
-    index.start()
-    try:
-        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
-        (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
-        with sqlite3.connect(catalog) as connection:
-            connection.execute("DELETE FROM keywords_data WHERE id > 10")
-        connection.close()
-        for mode in Mode:
-            answer = ask(index, "moisture for the vegetables", mode=mode)
-            assert answer.results[0].path.startswith("garden/")
-            assert answer.degraded is not None
-            assert "meaning alone" in answer.degraded
-    finally:
-        index.close()
-
-
 # Related pages
 
 
@@ -415,22 +330,12 @@ def test_related_pages_are_near_and_say_whether_they_are_linked(index: IndexEngi
     assert index.related("Garden/PUMP", 1).path == "garden/pump"
 
 
-def test_related_pages_of_an_unknown_page_are_an_error(index: IndexEngine) -> None:
-    with pytest.raises(PageNotFoundError, match="no/such"):
-        index.related("no/such", 3)
-
-
 def test_related_pages_are_found_without_the_model(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     before = index.status().embedded_texts
     monkeypatch.setattr(index, "embedder", None)
     assert index.related("ops/backup", 2).results
     monkeypatch.undo()
     assert index.status().embedded_texts == before
-
-
-def test_the_same_question_gets_the_same_answer(index: IndexEngine) -> None:
-    answers = [structs.replace(ask(index, "water", n=20, explain=True), processing_ms=None) for _ in range(3)]
-    assert answers[0] == answers[1] == answers[2]
 
 
 # What an attacker or an unlucky page might do
@@ -441,34 +346,6 @@ def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
     made.start()
     eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
     return made
-
-
-def test_a_passage_on_a_hundred_pages_appears_once(tmp_path: Path) -> None:
-    pages: dict[str, str | bytes] = {f"copies/{number}.md": f"# Team {number}\n\n{BOILERPLATE}" for number in range(120)}
-    pages |= {
-        f"other/{number}.md": f"# Other {number}\n\nMistakes of kind {number} are reported by hand.\n" for number in range(9)
-    }
-    index = served(tmp_path, pages)
-    try:
-        for share in (1, 2):
-            hits = ask(index, "where to report mistakes on a page", n=8, max_chunks_per_page=share).results
-            assert len(hits) == 8
-            assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
-    finally:
-        index.close()
-
-
-def test_a_page_keeps_its_place_in_a_ranking_of_pages_when_its_best_passage_is_a_copy(tmp_path: Path) -> None:
-    own = "\n\n## Members\n\n" + "Ada mends the pumps and Bert the roof, each on another day of the week. " * 6
-    notice = f"# Notice\n\n{BOILERPLATE * 2}"
-    index = served(tmp_path, {"a.md": notice + own, "b.md": notice + own.replace("Ada", "Carla").replace("Bert", "Dora")})
-    try:
-        query = "report mistakes in the mailbox"
-        assert find(index, query, max_chunks_per_page=1) == ["a", "b"]
-        hits = ask(index, query, max_chunks_per_page=1).results
-        assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
-    finally:
-        index.close()
 
 
 def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> None:
@@ -516,19 +393,6 @@ def test_chromadb_finds_what_comparing_every_passage_finds(
     assert asked
 
 
-def test_common_words_are_looked_for_when_rare_ones_find_too_little(tmp_path: Path) -> None:
-    pages: dict[str, str | bytes] = {f"{number}.md": f"The widget number {number} is great.\n" for number in range(30)}
-    pages["unlike.md"] = "---\ncategory: rare\n---\nSomething unlike.\n"
-    pages["7.md"] = "---\ncategory: rare\n---\nThe widget number seven is great.\n"
-    index = served(tmp_path, pages)
-    try:
-        found = find(index, "widget unlike", mode=Mode.KEYWORD, filters=Filters(category="rare"))
-        assert sorted(found) == ["7", "unlike"]
-        assert len(find(index, "widget unlike", mode=Mode.KEYWORD, n=20)) == 20
-    finally:
-        index.close()
-
-
 def test_signs_in_quotes_have_to_stand_there(index: IndexEngine) -> None:
     assert {hit.path for hit in ask(index, 'settings "`"', n=20).results} == set()
     assert set(find(index, 'water "; "', n=20)) == {"garden/beds"}
@@ -562,22 +426,6 @@ def test_many_quoted_common_words_are_answered(index: IndexEngine) -> None:
         ask(index, " ".join(f'"{word} {other}"' for word in ("the", "of", "to") for other in ("a", "of", "it")), n=20).results
         == ()
     )
-
-
-def test_a_damaged_keyword_index_is_built_again(tmp_path: Path) -> None:
-    index = served(tmp_path, PAGES)
-    try:
-        (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
-        with sqlite3.connect(catalog) as connection:
-            connection.execute("DELETE FROM keywords_data WHERE id > 10")
-        connection.close()
-        before = index.status().generation
-        assert ask(index, 'vegetables "raised beds" -pager').results[0].path == "garden/beds"
-        eventually(lambda: index.status().generation != before)
-        assert ask(index, "vegetables").degraded is None
-        assert index.status().embedded_texts > 0
-    finally:
-        index.close()
 
 
 def test_a_query_of_control_characters_is_a_query(index: IndexEngine) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import chromadb
 import pytest
-from chromadb.config import Settings as ChromaSettings
 
-import otterwiki_semantic.chroma
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import RebuildState
 from otterwiki_semantic.core.settings import Settings
@@ -21,10 +18,11 @@ from tests.support.engines import opened
 from tests.support.live_wiki import commit, eventually, head_of, make_repository
 from tests.support.running_chroma import RunningChroma
 
+if TYPE_CHECKING:
+    import chromadb
+
 pytestmark = pytest.mark.real_parts
 
-SAME_PROCESS = ChromaSettings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
-"""What the index opens its own collection with: a process opens a directory with the same settings everywhere."""
 PAGES: dict[str, str | bytes] = {
     "house/heating.md": "---\ntitle: Heating\ncategory: house\ntags: [boiler, winter]\n---\n"
     "# Heating\n\nThe boiler is in the cellar, behind the door that sticks in wet weather.\n\n"
@@ -45,7 +43,17 @@ def exported(tmp_path: Path, name: str = "otterwiki") -> chromadb.Collection:
     (catalog,) = (tmp_path / "index").glob("generations/*/catalog.sqlite3")
     directory = tmp_path / f"copy {len(list(tmp_path.glob('copy *')))}"
     export_collection(catalog, directory, name)
-    return chromadb.PersistentClient(str(directory)).get_collection(name)
+    return client_of(directory).get_collection(name)
+
+
+def client_of(directory: Path) -> chromadb.ClientAPI:
+    """Return a client with the settings of the index: a process opens a directory with the same ones everywhere."""
+    import chromadb
+
+    import otterwiki_semantic.chroma  # noqa: F401 - registers the embedding function
+
+    settings = chromadb.config.Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
+    return chromadb.PersistentClient(str(directory), settings)
 
 
 def records(collection: chromadb.Collection) -> dict[str, dict[str, Any]]:
@@ -66,8 +74,7 @@ def is_whole(index: IndexEngine, repository: Path) -> bool:
 def live(tmp_path: Path, index: IndexEngine) -> chromadb.Collection:
     """Return the wiki's own collection once it is whole; nothing writes to it while the test reads."""
     eventually(lambda: is_whole(index, tmp_path / "repository"))
-    place = (tmp_path / "index" / "chroma").resolve()
-    return chromadb.PersistentClient(str(place), SAME_PROCESS).get_collection("otterwiki")
+    return client_of((tmp_path / "index" / "chroma").resolve()).get_collection("otterwiki")
 
 
 @pytest.mark.usefixtures("index")
@@ -159,7 +166,7 @@ def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, t
     again = opened(settings)
     try:
         eventually(lambda: is_whole(again, tmp_path / "repository"))
-        client = chromadb.PersistentClient(str((tmp_path / "index" / "chroma").resolve()), SAME_PROCESS)
+        client = client_of((tmp_path / "index" / "chroma").resolve())
         found = client.get_collection("our-wiki").get(include=["metadatas", "documents", "embeddings"])
         assert len(found["ids"]) == again.status().vectors == 2
         assert not any(found["documents"] or ())
@@ -202,6 +209,10 @@ def served(tmp_path: Path, server: RunningChroma) -> Iterator[Callable[[str], In
 def test_a_server_has_it_by_the_same_name(served: Callable[[str], IndexEngine], server: RunningChroma, tmp_path: Path) -> None:
     index = served("one")
     eventually(lambda: is_whole(index, tmp_path / "one" / "repository"))
+    import chromadb
+
+    import otterwiki_semantic.chroma  # noqa: F401 - registers the embedding function
+
     collection = chromadb.HttpClient(port=server.port).get_collection("otterwiki")
     found = collection.query(query_texts=["how do I bleed the radiators"], n_results=1)
     assert found["metadatas"] is not None
@@ -229,8 +240,10 @@ def test_a_second_wiki_does_not_take_the_name_of_the_first(
 
 
 def test_the_embedding_function_tells_nobody_a_key_and_takes_no_address_from_a_collection() -> None:
-    function = otterwiki_semantic.chroma.WikiEmbeddingFunction(model="openai:text-embedding-3-small")
+    from otterwiki_semantic.chroma import WikiEmbeddingFunction
+
+    function = WikiEmbeddingFunction(model="openai:text-embedding-3-small")
     assert json.loads(json.dumps(function.get_config())) == {"model": "openai:text-embedding-3-small"}
     config = {"model": "openai:text-embedding-3-small", "model_url": "http://127.0.0.1:9"}
     with pytest.raises(SemanticError, match="model_url"):
-        otterwiki_semantic.chroma.WikiEmbeddingFunction.build_from_config(config)
+        WikiEmbeddingFunction.build_from_config(config)

@@ -138,35 +138,6 @@ def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
     assert [hit["path"] for hit in body["results"]].count("house/heating") == 2
 
 
-@pytest.mark.parametrize(
-    ("parameters", "parts"),
-    [
-        ({}, ("q is missing", "2,000")),
-        ({"q": ""}, ("q is empty",)),
-        ({"q": "x", "n": "0"}, ("n is '0'", "1 to 50")),
-        ({"q": "x", "mode": "fuzzy"}, ("mode is 'fuzzy'", "hybrid, semantic, keyword")),
-        ({"q": "x", "semantic_ratio": "nan"}, ("semantic_ratio is 'nan'", "0 to 1")),
-        ({"q": "x", "semantic_ratio": "0.5", "mode": "keyword"}, ("semantic_ratio goes with mode=hybrid", "keyword")),
-        ({"q": "x", "tag": ["a"] * 21}, ("tag has 21 entries", "0 to 20")),
-        ({"q": "x", "filter": "tag:a OR"}, ("filter: expected a condition", "the end")),
-    ],
-)
-def test_a_bad_parameter_is_named_with_what_is_allowed(
-    client: FlaskClient, parameters: dict[str, Any], parts: tuple[str, ...]
-) -> None:
-    assert_error(search(client, **parameters), 422, "invalid_parameter", *parts)
-
-
-@pytest.mark.parametrize(
-    "query", ["'\"; DROP TABLE pages; --", "🦦" * 500, "\x00\x01", "ünïcödé", "<script>", "%00", "a" * 2000]
-)
-def test_any_text_is_a_safe_query(client: FlaskClient, query: str) -> None:
-    response = search(client, q=query)
-    assert response.status_code == 200
-    assert response.json is not None
-    assert response.json["query"] == query
-
-
 def post(client: FlaskClient, body: Any, **options: Any) -> TestResponse:
     return client.post("/api/v1/semantic-search", json=body, headers=BEARER, **options)
 

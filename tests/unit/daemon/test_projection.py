@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.manifold import trustworthiness
 from threadpoolctl import threadpool_limits
 
 from otterwiki_semantic.daemon.wiki_map.projection import Places, framed, near_places
@@ -52,7 +51,7 @@ ZERO, ONE, OTHER = 0, 1, 2
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.lists(st.tuples(st.integers(ZERO, 12), st.booleans()), max_size=14))
 @example([])
 @example([(ONE, False)])
@@ -86,6 +85,8 @@ def test_three_have_their_true_distances() -> None:
 
 
 def test_what_is_near_is_near_on_the_map() -> None:
+    from sklearn.manifold import trustworthiness
+
     vectors, group = clusters([20] * 5)
     places = project(vectors, none_of(len(vectors)))
     assert trustworthiness(vectors, places, n_neighbors=10) > 0.95
