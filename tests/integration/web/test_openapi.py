@@ -30,8 +30,12 @@ ROOT = "/api/v1"
 WIKI = {"SEMANTIC_PAGES": ""}
 DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
-_POSTED = {"include-name": "POST /semantic-search", "phases": {"coverage": {"enabled": False}}}
-"""Each limit of each parameter is asked for in addresses, also just outside; what is posted is parsed by the same function."""
+_LIKE_A_SEARCH = (
+    *("POST /semantic-search", "POST /semantic-search/ask", "GET /semantic-search/suggest", "GET /semantic-search/pages"),
+    *("GET /pages", "GET /pages/{path}"),
+)
+"""What has parameters of `GET /semantic-search`, for which each limit is asked for, also just outside; or another address."""
+_OPERATIONS = [{"include-name": name, "phases": {"coverage": {"enabled": False}}} for name in _LIKE_A_SEARCH]
 BEARER = {"Authorization": f"Bearer {KEY}"}
 _OF_NO_OPERATION = "method_not_allowed"
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -49,7 +53,7 @@ def document(wiki: LiveWiki) -> Schema:
 @pytest.fixture(scope="module")
 def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
     assert document["openapi"] == "3.1.0"
-    schema = schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict({"operations": [_POSTED]}))
+    schema = schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict({"operations": _OPERATIONS}))
     schema.validate()
     schema.config.update(base_url=wiki.url + ROOT)
     schema.config.generation.update(max_examples=max(3, settings().max_examples // 25))
