@@ -203,15 +203,14 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
     assert index.search(["radiator", "garden"], SearchOptions())[1].results
 
 
-def test_a_sync_that_fails_is_tried_again_later_and_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sync_that_fails_is_tried_again_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     index = IndexEngine(Settings(tmp_path / "nowhere", tmp_path / "index", sync_interval=3600, pages=()))
     index.start()
 
     def failures() -> list[float]:
         return [record.created for record in caplog.records if "could not be brought up to date" in record.getMessage()]
 
-    eventually(lambda: len(failures()) >= 3)
+    eventually(lambda: len(failures()) >= 2)
     index.close()
-    first, second, third = failures()[:3]
+    first, second = failures()[:2]
     assert second - first > 0.9
-    assert third - second > 1.9

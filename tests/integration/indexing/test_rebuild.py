@@ -526,7 +526,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
 def test_the_status_can_be_asked_while_generations_change(opened: Open) -> None:
     index = opened()
     eventually(lambda: is_ready(index))
-    for _ in range(5):
+    for _ in range(2):
         index.reindex()
         while True:
             status = index.status()

@@ -121,7 +121,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_on_standard_input_ends_when_it_is_told_to(name: signal.Signals) -> None:
-    command = [PROGRAM, "mcp", "--url", "http://127.0.0.1:9"]
+    command = [python(), PROGRAM, "mcp", "--url", "http://127.0.0.1:9"]
     with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

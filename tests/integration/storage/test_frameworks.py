@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def client(tmp_path: Path, handbook: dict[str, str | bytes]) -> Any:
 
 @pytest.mark.skipif(find_spec("langchain_chroma") is None, reason="langchain_chroma is not installed")
 def test_langchain_finds_the_section(client: Any) -> None:
-    import langchain_chroma as langchain
+    langchain = import_module("langchain_chroma")
 
     (found,) = langchain.Chroma(client=client, collection_name="otterwiki").similarity_search("vegetables", k=1)
     assert found.metadata["page_path"] == "garden"
@@ -39,11 +40,11 @@ def test_langchain_finds_the_section(client: Any) -> None:
 
 @pytest.mark.skipif(find_spec("llama_index") is None, reason="llama_index is not installed")
 def test_llama_index_finds_the_section(client: Any) -> None:
-    from llama_index.core.vector_stores import VectorStoreQuery
-    from llama_index.vector_stores import chroma as llama_index
+    query = import_module("llama_index.core.vector_stores").VectorStoreQuery
+    llama_index = import_module("llama_index.vector_stores.chroma")
 
     collection = client.get_collection("otterwiki")
     vector = collection._embed(["vegetables"], is_query=True)[0]
     store = llama_index.ChromaVectorStore(chroma_collection=collection)
-    found = store.query(VectorStoreQuery(query_embedding=list(map(float, vector)), similarity_top_k=1))
+    found = store.query(query(query_embedding=list(map(float, vector)), similarity_top_k=1))
     assert [node.metadata["page_path"] for node in found.nodes] == ["garden"]

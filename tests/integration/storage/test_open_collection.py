@@ -20,6 +20,7 @@ from tests.support.running_chroma import RunningChroma
 
 if TYPE_CHECKING:
     import chromadb
+    from chromadb.api import ClientAPI
 
 pytestmark = pytest.mark.real_parts
 
@@ -46,7 +47,7 @@ def exported(tmp_path: Path, name: str = "otterwiki") -> chromadb.Collection:
     return client_of(directory).get_collection(name)
 
 
-def client_of(directory: Path) -> chromadb.ClientAPI:
+def client_of(directory: Path) -> ClientAPI:
     """Return a client with the settings of the index: a process opens a directory with the same ones everywhere."""
     import chromadb
 

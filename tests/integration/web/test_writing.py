@@ -400,18 +400,11 @@ def test_strangers_and_wrong_keys_write_nothing(wiki: LiveWiki) -> None:
     assert head_of(wiki.repository) == before
 
 
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [({}, "writing_disabled"), ({"SEMANTIC_ALLOW_WRITE": "true"}, "forbidden")],
-)
-def test_writing_is_off_until_the_administrator_allows_it(
-    tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str], code: str
-) -> None:
-    place = tmp_path_factory.mktemp("off")
-    repository = make_repository(place / "repository", PAGES)
-    with LiveWiki(repository, place / "index", **settings) as live:  # type: ignore[arg-type]
+def test_a_key_without_an_account_writes_nothing(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", PAGES)
+    with LiveWiki(repository, tmp_path / "index", SEMANTIC_ALLOW_WRITE="true") as live:
         before = head_of(repository)
-        assert error_of(put(live, "notes/new", text="# New\n")) == (403, code)
+        assert error_of(put(live, "notes/new", text="# New\n")) == (403, "forbidden")
         assert head_of(repository) == before
 
 
@@ -511,17 +504,17 @@ def test_programs_write_while_people_read(wiki: LiveWiki) -> None:
 
     def browse() -> None:
         while not is_over.is_set():
-            for address in ("/garden", "/garden/history", "/-/changelog", "/garden/blame"):
+            for address in ("/garden/history", "/garden/blame"):
                 wiki.get(address)
 
-    readers = [threading.Thread(target=browse, daemon=True) for _ in range(3)]
+    readers = [threading.Thread(target=browse, daemon=True) for _ in range(2)]
     for reader in readers:
         reader.start()
-    replies = [put(wiki, f"busy/{number}", text=f"# Busy {number}\n").status for number in range(15)]
+    replies = [put(wiki, f"busy/{number}", text=f"# Busy {number}\n").status for number in range(6)]
     is_over.set()
     for reader in readers:
         reader.join(30)
-    assert replies == [200] * 15
+    assert replies == [200] * 6
     assert not any(reader.is_alive() for reader in readers)
 
 
