@@ -715,8 +715,7 @@ def test_what_is_no_chromadb_server_or_wants_a_token_is_told(of_server: Callable
 def test_a_chromadb_server_is_asked_as_the_index_asks_it(
     chroma: RunningChroma, of_server: Callable[..., list[Finding]], tmp_path: Path
 ) -> None:
-    guarded = GuardedChroma(chroma, tmp_path, SECRET, header="X-Chroma-Token")
-    try:
+    with closing(GuardedChroma(chroma, tmp_path, SECRET, header="X-Chroma-Token")) as guarded:
         (found,) = of_server(guarded.url, chroma_token=SECRET, chroma_ca=guarded.certificate)
         assert (found.level, "version 1." in found.detail) == (Level.OK, True)
         untrusted = the_problem(of_server(guarded.url, chroma_token=SECRET))
@@ -725,5 +724,3 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
         unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
         assert "empty.pem, has no certificate that can be read" in unreadable.detail
         assert unreadable.hint.startswith("correct the SEMANTIC_CHROMA settings")
-    finally:
-        guarded.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,16 +153,13 @@ def test_a_dismissed_finding_stays_so_after_a_start_and_a_rebuild(settings: Sett
     assert engine.dismiss(DismissalRequest([garden.id])).is_dismissed
     assert findings(engine, FindingKind.ORPHAN) == [bath]
     engine.close()
-    engine = opened(replace(settings, chunks="fixed"))  # an index of another profile
-    try:
+    with closing(opened(replace(settings, chunks="fixed"))) as engine:  # an index of another profile
         assert findings(engine, FindingKind.ORPHAN) == [bath]
         listed = report(engine, FindingKind.ORPHAN, dismissed=True)
         assert [(each.id, each.is_dismissed) for each in listed.findings] == [(garden.id, True), (bath.id, False)]
         assert (listed.open, listed.counts[0].dismissed) == (1, 1)
         assert not engine.dismiss(DismissalRequest([garden.id], restore=True)).is_dismissed
         assert findings(engine, FindingKind.ORPHAN) == [garden, bath]
-    finally:
-        engine.close()
 
 
 def test_what_is_no_finding_cannot_be_dismissed(shared: IndexEngine) -> None:
@@ -190,11 +188,8 @@ def test_a_dismissal_that_cannot_be_stored_is_an_error(index: IndexEngine, setti
 def test_a_wiki_without_pages_has_no_findings(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {})
     commit(repository, {})
-    engine = opened(Settings(repository, tmp_path / "index", sync_interval=3600, pages=()))
-    try:
+    with closing(opened(Settings(repository, tmp_path / "index", sync_interval=3600, pages=()))) as engine:
         assert report(engine).findings == ()
-    finally:
-        engine.close()
 
 
 # Titles without a link
@@ -214,12 +209,9 @@ TITLES: dict[str, str | bytes] = {
 
 def mentions(settings: Settings, pages: Mapping[str, str | bytes]) -> list[tuple[str, str]]:
     commit(settings.repository, {**dict.fromkeys(PAGES), **pages})
-    engine = opened(settings)
-    try:
+    with closing(opened(settings)) as engine:
         found = findings(engine, FindingKind.MENTION)
         return sorted((each.pages[0].path, each.target.path) for each in found if each.target)
-    finally:
-        engine.close()
 
 
 def test_a_title_in_running_text_is_a_mention_and_one_in_code_or_in_a_link_is_none(settings: Settings) -> None:
@@ -238,8 +230,7 @@ def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(sett
     pages: dict[str, str | bytes] = {f"{name.lower()}.md": f"# {name}\n\nIt pumps.\n" for name in names}
     pages["all.md"] = "# All of them\n\nThere is a blue pump, a green pump, a black pump, a white pump and a small red pump.\n"
     commit(settings.repository, dict.fromkeys(PAGES) | pages)
-    engine = opened(settings)
-    try:
+    with closing(opened(settings)) as engine:
         first = findings(engine, FindingKind.MENTION)
         assert len(first) == 3
         assert first[0].target is not None
@@ -253,8 +244,6 @@ def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(sett
         assert {each.target.path for each in second if each.target} == {name.lower() for name in names} - {"red pump"} - {
             each.target.path for each in first if each.target
         }
-    finally:
-        engine.close()
 
 
 # Stale pages
@@ -279,8 +268,7 @@ def test_pages_unchanged_for_a_year_are_stale_if_their_neighbours_changed(settin
     commit_at(settings, "2019-05-01T12:00:00Z", dict.fromkeys(PAGES) | pages)
     changed = {name: f"{pages[name]!s}\nChanged.\n" for name in ("backup/tapes.md", "backup/cloud.md")}
     commit_at(settings, "2019-06-01T12:00:00Z", {**changed})
-    engine = opened(settings)
-    try:
+    with closing(opened(settings)) as engine:
         (finding,) = findings(engine, FindingKind.STALE)
         assert (finding.pages[0].path, finding.pages[0].updated) == ("backup/disks", "2019-05-01T12:00:00+00:00")
         assert {each.path for each in finding.neighbours} == {"backup/tapes", "backup/cloud"}
@@ -288,16 +276,13 @@ def test_pages_unchanged_for_a_year_are_stale_if_their_neighbours_changed(settin
         engine.notify()
         wait_until_equal(engine)
         assert "backup/disks" not in {each.pages[0].path for each in findings(engine, FindingKind.STALE)}
-    finally:
-        engine.close()
 
 
 # Unanswered questions
 
 
 def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Settings) -> None:
-    engine = opened(replace(settings, search_log=True))
-    try:
+    with closing(opened(replace(settings, search_log=True))) as engine:
         asked = ["how do I apply for parental leave", "How can I apply for parental leave?", "capital of mongolia"]
         for query in (*asked, asked[0]):
             assert not engine.search([query], SearchOptions())[0].confident
@@ -315,8 +300,6 @@ def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Sett
         assert found.findings[1].answered_by is not None
         assert (found.findings[1].answered_by.path, found.open) == ("leave", 1)
         assert len(engine.insight().unanswered) == 3, "asking again is not logged"
-    finally:
-        engine.close()
 
 
 def test_only_who_sees_a_question_can_dismiss_it_and_its_id_cannot_be_computed(settings: Settings, tmp_path: Path) -> None:
@@ -329,8 +312,7 @@ def test_only_who_sees_a_question_can_dismiss_it_and_its_id_cannot_be_computed(s
 def dismissed_question(settings: Settings) -> str:
     """Ask what nothing answers, dismiss it, and restore it; return its id."""
     question = "capital of mongolia"
-    engine = opened(settings)
-    try:
+    with closing(opened(settings)) as engine:
         engine.search([question], SearchOptions())
         eventually(lambda: engine.insight().unanswered)
         (found,) = findings(engine, FindingKind.UNANSWERED)
@@ -341,8 +323,6 @@ def dismissed_question(settings: Settings) -> str:
         with pytest.raises(FindingNotFoundError, match="has no finding"):
             engine.dismiss(DismissalRequest([found.id], restore=True))
         engine.dismiss(DismissalRequest([found.id], restore=True, shows_queries=True))
-    finally:
-        engine.close()
     return found.id
 
 

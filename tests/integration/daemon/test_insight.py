@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -190,8 +190,7 @@ def test_a_file_that_cannot_be_used_is_told_and_harms_no_search(settings: Settin
 
 
 def test_the_owner_tells_everyone(settings: Settings) -> None:
-    index = IndexClient(replace(settings, search_log=True))
-    try:
+    with closing(IndexClient(replace(settings, search_log=True))) as index:
         eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
         index.search([NONSENSE], SearchOptions())
         index.search(["zyx"], SearchOptions(draft=True))
@@ -206,8 +205,6 @@ def test_the_owner_tells_everyone(settings: Settings) -> None:
             index.inspect_page("gardn")
         assert error.value.nearest == ("garden",)
         assert NONSENSE not in (settings.data_dir / "owner.log").read_text()
-    finally:
-        index.close()
 
 
 def test_the_wiki_tells_its_administrators(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:

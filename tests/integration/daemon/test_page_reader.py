@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -259,16 +260,13 @@ def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_
 
 
 def test_a_repository_without_a_wiki_is_read_as_well(settings: Settings) -> None:
-    index = IndexClient(settings)
-    try:
+    with closing(IndexClient(settings)) as index:
         reading = PageReader(index, Repository(settings.repository))
         eventually(lambda: index.pages(PageListRequest()).total == 5)
         assert reading.page("garden", PageRequest(section=("tomatoes",))).content.startswith("## Tomatoes\n")
         with pytest.raises(PageNotFoundError) as raised:
             reading.page("gardn", PageRequest())
         assert raised.value.nearest[0] == "garden"
-    finally:
-        index.close()
 
 
 def test_front_matter_of_any_kind_is_shown_as_json_can_hold_it() -> None:

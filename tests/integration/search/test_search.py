@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -353,12 +354,9 @@ def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> No
     pages: dict[str, str | bytes] = {
         f"{number}.md": f"# Page {number}\n\n{' '.join([*words, f'end{number}'])}\n" for number in range(4)
     }
-    index = served(tmp_path, pages)
-    try:
+    with closing(served(tmp_path, pages)) as index:
         (hit,) = ask(index, "word1 word2 word3", n=1).results
         assert len(hit.also_on) == 3
-    finally:
-        index.close()
 
 
 def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
@@ -366,12 +364,9 @@ def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
     sections = "\n\n".join(texts)
     pages: dict[str, str | bytes] = {"pumps.md": f"# Pumps\n\n{sections}\n"}
     pages |= {f"bed{number}.md": f"# Bed {number}\n\nIt has water from a pump.\n" for number in range(6)}
-    index = served(tmp_path, pages)
-    try:
+    with closing(served(tmp_path, pages)) as index:
         for diversity in (0.0, 0.3, 1.0):
             assert len(find(index, "which pump lifts water", diversity=diversity)) == 5
-    finally:
-        index.close()
 
 
 @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.SEMANTIC])
@@ -413,11 +408,8 @@ def test_a_page_full_of_marks_is_indexed_and_found_quickly(tmp_path: Path) -> No
 
 def test_a_time_beyond_all_calendars_is_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_DATE", "@253402300800 +0000")
-    index = served(tmp_path, {"a.md": "water\n"})
-    try:
+    with closing(served(tmp_path, {"a.md": "water\n"})) as index:
         assert top(index, "water").updated is None
-    finally:
-        index.close()
 
 
 def test_many_quoted_common_words_are_answered(index: IndexEngine) -> None:

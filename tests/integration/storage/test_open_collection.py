@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,8 +165,7 @@ def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, t
     settings = Settings(tmp_path / "repository", tmp_path / "index", pages=(), chroma_documents=False, collection="our-wiki")
     eventually(lambda: is_whole(index, tmp_path / "repository"))
     index.close()
-    again = opened(settings)
-    try:
+    with closing(opened(settings)) as again:
         eventually(lambda: is_whole(again, tmp_path / "repository"))
         client = client_of((tmp_path / "index" / "chroma").resolve())
         found = client.get_collection("our-wiki").get(include=["metadatas", "documents", "embeddings"])
@@ -173,8 +173,6 @@ def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, t
         assert not any(found["documents"] or ())
         assert not any(found["metadatas"] or ())
         assert again.status().embedded_texts == 0
-    finally:
-        again.close()
 
 
 @pytest.mark.usefixtures("index")

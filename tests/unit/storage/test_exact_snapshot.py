@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,8 @@ def without_snapshot(place: Path) -> list[tuple[int, str, str, int, float]]:
     catalog = opened(place)
     catalog.copy_to(copy / "catalog.sqlite3")
     catalog.close()
-    other = opened(copy)
-    try:
+    with closing(opened(copy)) as other:
         return answer(other)
-    finally:
-        other.close()
 
 
 def reads_vectors(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> int:
