@@ -25,9 +25,7 @@ def wait_until_equal(index: IndexEngine) -> IndexStatus:
         status = index.status()
         return status if is_settled(status) and status.index.commit == status.index.head else None
 
-    status = eventually(equal)
-    assert status is not None
-    return status
+    return eventually(equal)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ def commit(repository: Path, files: Mapping[str, str | bytes | None], message: s
     return git(repository, "rev-parse", "HEAD")
 
 
-def eventually(ask: Callable[[], T], timeout: float = 90.0, why: str = "") -> T:
+def eventually(ask: Callable[[], T | None], timeout: float = 90.0, why: str = "") -> T:
     """Return the first true answer; fail when there is none in time.
 
     Pauses grow with the time waited: asking takes processor time from what is waited for.
@@ -252,9 +252,7 @@ class LiveWiki:
             is_equal = status["indexed_commit"] == status["head_commit"] == (head_of(self.repository) or None)
             return status if is_equal and status["pending_pages"] == 0 else None
 
-        status = eventually(ready, timeout, "the index equals HEAD")
-        assert status is not None
-        return status
+        return eventually(ready, timeout, "the index equals HEAD")
 
 
 def is_settled(status: IndexStatus) -> bool:

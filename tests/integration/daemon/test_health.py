@@ -86,9 +86,7 @@ def report(index: IndexEngine, kind: FindingKind | None = None, *, dismissed: bo
         found = index.health(request, PageUrls("/wiki/"))
         return found if found.is_current else None
 
-    found = eventually(current)
-    assert found is not None
-    return found
+    return eventually(current)
 
 
 def findings(index: IndexEngine, kind: FindingKind) -> list[Finding]:

@@ -83,9 +83,7 @@ def ready(index: IndexService, since: WikiMap | None = None) -> WikiMap:
         is_other = since is None or places(found) != places(since)
         return found if is_whole and is_other and found.index.commit == found.index.head else None
 
-    found = eventually(made)
-    assert found is not None
-    return found
+    return eventually(made)
 
 
 def points(found: WikiMap) -> dict[str, MapPoint]:
@@ -140,7 +138,6 @@ def test_the_owner_makes_a_map_and_keeps_it(wiki_of_three: Settings) -> None:
     os.kill(owner, signal.SIGKILL)
     eventually(lambda: not is_running(owner))
     again = eventually(lambda: found if (found := index.map()).state is MapState.READY else None)
-    assert again is not None
     assert (again.points, again.made) == (changed.points, changed.made)
     index.close()
 
@@ -200,7 +197,6 @@ def test_a_killed_process_is_made_good(settings: Settings, opened: Open, monkeyp
     monkeypatch.setattr(mapping, "project", end_process)
     index = opened(settings)
     failed = eventually(lambda: found if (found := index.map()).message else None)
-    assert failed is not None
     assert (failed.state, failed.points) == (MapState.UNAVAILABLE, ())
     assert failed.message == "making the map ended the process that does it, with status -9; it is retried automatically"
     monkeypatch.undo()

@@ -55,7 +55,6 @@ def test_without_the_library_it_says_what_to_install(
     monkeypatch.setattr(builder, "_DELAY_SECONDS", 0.05)
     with closing(opened(replace(settings, pages=("map",)))) as index:
         found = eventually(lambda: found if (found := index.map()).message else None)
-        assert found is not None
         assert found.state is MapState.UNAVAILABLE
         assert pip_install("map") in str(found.message)
         assert index.status().status == "ready"

@@ -58,7 +58,6 @@ def broken(index: IndexEngine) -> dict[str, list[str]]:
         return report if report.is_current else None
 
     report = eventually(current)
-    assert report is not None
     return {each.missing or "": [place.path for place in each.pages] for each in report.findings}
 
 

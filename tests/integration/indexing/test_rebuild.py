@@ -115,7 +115,6 @@ def test_the_old_index_answers_until_the_new_one_is_whole(
         assert current.generation != old or current.pages == PAGES
     assert any("another model" in (why or "") for why in seen) is ("recipe" in changed)
     status = eventually(lambda: is_ready(index))
-    assert status is not None
     assert status.generation != old
     assert (status.pages, status.embedded_texts) == (PAGES, embedded)
     assert status.rebuild.estimate is not None
@@ -204,7 +203,6 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     monkeypatch.undo()
     again.reindex()
     status = eventually(lambda: is_ready(again))
-    assert status is not None
     assert status.rebuild.recall is not None
     assert status.rebuild.recall.after == 1.0
     assert status.generation != old
@@ -484,7 +482,6 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
     index.reindex()
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     status = eventually(lambda: is_ready(index))
-    assert status is not None
     assert (status.pages, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES)
     assert status.problems == (), "what failed beside a generation that is gone is no problem any more"
     assert ask(index, "unit77").results[0].path == "p077"

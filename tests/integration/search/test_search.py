@@ -15,7 +15,8 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.vector_store import VectorStore
-from tests.support.live_wiki import commit, eventually, is_settled, make_repository
+from tests.support.engines import opened, wait_until_equal
+from tests.support.live_wiki import commit, make_repository
 
 BOILERPLATE = """
 This page is maintained by the operations team. Report mistakes in the shared mailbox, never by telephone, and name the page,
@@ -84,18 +85,14 @@ Beans, peas and lettuce grow in raised beds; water them with the pump when it is
 }
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_repository(tmp_path_factory.mktemp("search") / "repository", PAGES)
+def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
+    return opened(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
 
 
 @pytest.fixture(scope="module")
-def index(repository: Path) -> Iterator[IndexEngine]:
-    made = IndexEngine(Settings(repository, repository.parent / "index", pages=()))
-    made.start()
-    eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
-    yield made
-    made.close()
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
+    with closing(served(tmp_path_factory.mktemp("search"), PAGES)) as made:
+        yield made
 
 
 def ask(index: IndexEngine, query: str, **options: Any) -> Answer:
@@ -210,22 +207,15 @@ def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monke
         monkeypatch.setenv("GIT_COMMITTER_DATE", date)
 
     dated("2020-01-01T00:00:00Z")
-    place = make_repository(tmp_path / "repository", {"old.md": "# Old\n\nwater\n", "new.md": "# New\n\nwater\n"})
-    index = IndexEngine(Settings(place, tmp_path / "index", pages=()))
-    index.start()
-    try:
-        equal = lambda: is_settled(index.status()) and index.status().index.pending_pages == 0  # noqa: E731
-        eventually(equal)
+    with closing(served(tmp_path, {"old.md": "# Old\n\nwater\n", "new.md": "# New\n\nwater\n"})) as index:
         assert top(index, "old", n=1).updated == "2020-01-01T00:00:00+00:00"
         dated("2024-06-01T12:00:00Z")
-        head = commit(place, {"new.md": "# New\n\nmore water\n"})
+        commit(tmp_path / "repository", {"new.md": "# New\n\nmore water\n"})
         index.notify()
-        eventually(lambda: index.status().index.commit == head)
+        wait_until_equal(index)
         since = Filters(updated_since=1_700_000_000)
         assert find(index, "water", filters=since) == ["new"]
         assert top(index, "water", filters=since).updated == "2024-06-01T12:00:00+00:00"
-    finally:
-        index.close()
 
 
 @pytest.fixture(scope="module")
@@ -243,11 +233,8 @@ def diary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
         for number, (date, files) in enumerate(pages.items()):
             patch.setenv("GIT_COMMITTER_DATE", date)
             commit(repository, files) if number else make_repository(repository, files)
-    index = IndexEngine(Settings(repository, place / "index", pages=()))
-    index.start()
-    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
-    yield index
-    index.close()
+    with closing(opened(Settings(repository, place / "index", pages=()))) as index:
+        yield index
 
 
 def test_relevant_passages_are_sorted_by_the_last_change_of_their_page(diary: IndexEngine) -> None:
@@ -342,13 +329,6 @@ def test_related_pages_are_found_without_the_model(index: IndexEngine, monkeypat
 # What an attacker or an unlucky page might do
 
 
-def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
-    made = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
-    made.start()
-    eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
-    return made
-
-
 def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> None:
     words = [f"word{number}" for number in range(80)]
     pages: dict[str, str | bytes] = {
@@ -398,12 +378,10 @@ def test_the_sign_of_inches_is_no_quote(index: IndexEngine) -> None:
 
 
 def test_a_page_full_of_marks_is_indexed_and_found_quickly(tmp_path: Path) -> None:
-    index = served(tmp_path, {"marks.md": "# T\n\na" + "\u0301" * 50_000 + "\n\nA pump.\n", "odd.md": "# 🚀🚀\n\nNothing.\n"})
-    try:
+    marks = "# T\n\na" + "\u0301" * 50_000 + "\n\nA pump.\n"
+    with closing(served(tmp_path, {"marks.md": marks, "odd.md": "# 🚀🚀\n\nNothing.\n"})) as index:
         assert find(index, "pump")[0] == "marks"
         assert find(index, "🚀🚀", mode=Mode.KEYWORD) == ["odd"]
-    finally:
-        index.close()
 
 
 def test_a_time_beyond_all_calendars_is_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

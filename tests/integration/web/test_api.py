@@ -28,8 +28,7 @@ WITHOUT_PARAMETERS = (
 @pytest.fixture(autouse=True)
 def indexed(client: FlaskClient) -> None:
     def ready() -> bool:
-        status = client.get("/api/v1/semantic-search/status", headers=BEARER).json
-        assert status is not None
+        status = client.get("/api/v1/semantic-search/status", headers=BEARER).get_json()
         return bool(status["status"] == "ready" and status["indexed_commit"] == status["head_commit"])
 
     eventually(ready)
@@ -42,12 +41,11 @@ def search(client: FlaskClient, **parameters: Any) -> TestResponse:
 def assert_error(response: TestResponse, status: int, code: str, *parts: str) -> None:
     assert response.status_code == status
     assert response.content_type == "application/json"
-    assert response.json is not None
-    assert list(response.json) == ["error", "request_id", *(["pages"] if code == "page_unknown" else [])]
-    assert response.json["request_id"] == response.headers["X-Request-ID"]
-    assert response.json["error"]["code"] == code
+    assert list(response.get_json()) == ["error", "request_id", *(["pages"] if code == "page_unknown" else [])]
+    assert response.get_json()["request_id"] == response.headers["X-Request-ID"]
+    assert response.get_json()["error"]["code"] == code
     for part in parts:
-        assert part in response.json["error"]["message"]
+        assert part in response.get_json()["error"]["message"]
 
 
 def timeless(answer: Any) -> dict[str, Any]:
@@ -57,8 +55,7 @@ def timeless(answer: Any) -> dict[str, Any]:
 
 
 def test_an_answer_has_every_field(client: FlaskClient) -> None:
-    body = search(client, q="bleeding a radiator that gurgles", n=1).json
-    assert body is not None
+    body = search(client, q="bleeding a radiator that gurgles", n=1).get_json()
     assert list(body) == ["query", "total", "total_hits", "confident", "processing_ms", "index", "results"]
     (hit,) = body.pop("results")
     assert list(hit)[:6] == ["path", "title", "section", "breadcrumb", "url", "score"]
@@ -106,34 +103,30 @@ def test_an_answer_has_every_field(client: FlaskClient) -> None:
 @pytest.mark.parametrize("flag", ["1", "true"])
 def test_an_answer_for_clients_of_the_earlier_plugin_has_its_types(client: FlaskClient, flag: str) -> None:
     parameters = {"q": "bleeding a radiator that gurgles", "n": 3, "explain": "true", "facets": "true"}
-    body, compat = search(client, **parameters).json, search(client, **parameters, compat=flag).json
-    assert body is not None
-    assert compat is not None
+    body, compat = search(client, **parameters).get_json(), search(client, **parameters, compat=flag).get_json()
     assert [hit["section_path"] for hit in compat["results"]] == [hit["breadcrumb"] for hit in body["results"]]
     assert compat["results"][0]["section_path"] == "Heating > Bleeding a radiator"
     for hit in (*body["results"], *compat["results"]):
         assert isinstance(hit.pop("distance"), float)
         hit.pop("section_path")
     assert timeless(compat) == timeless(body)
-    few, many = (search(client, q="the", n=n, max_chunks_per_page=9, compat="1").json for n in ("0", "1000"))
-    assert few is not None
-    assert many is not None
+    few, many = (search(client, q="the", n=n, max_chunks_per_page=9, compat="1").get_json() for n in ("0", "1000"))
     assert len(few["results"]) == 1 < len(many["results"])
     assert search(client, q="the", n="1000").status_code == 422
     assert search(client, q="the", n="x", compat="1").status_code == 422
-    assert timeless(search(client, q="radiator", compat="false").json) == timeless(search(client, q="radiator").json)
+    assert timeless(search(client, q="radiator", compat="false").get_json()) == timeless(
+        search(client, q="radiator").get_json()
+    )
 
 
 def test_the_url_leads_to_the_heading_as_the_wiki_renders_it(client: FlaskClient) -> None:
-    body = search(client, q="bleeding a radiator", n=1).json
-    assert body is not None
+    body = search(client, q="bleeding a radiator", n=1).get_json()
     path, anchor = body["results"][0]["url"].split("#")
     assert f'id="{anchor}"' in client.get(path).text
 
 
 def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
-    body = search(client, q="radiator").json
-    assert body is not None
+    body = search(client, q="radiator").get_json()
     assert body["total"] == 5
     assert [hit["path"] for hit in body["results"]].count("house/heating") == 2
 
@@ -144,9 +137,8 @@ def post(client: FlaskClient, body: Any, **options: Any) -> TestResponse:
 
 def test_many_queries_get_the_answers_they_get_alone(client: FlaskClient) -> None:
     queries = ["burst pipe", "vegetables", "broken disk"]
-    body = post(client, {"queries": queries, "n": 2}).json
-    assert body is not None
-    alone = [search(client, q=query, n=2).json for query in queries]
+    body = post(client, {"queries": queries, "n": 2}).get_json()
+    alone = [search(client, q=query, n=2).get_json() for query in queries]
     assert list(map(timeless, body["answers"])) == list(map(timeless, alone))
 
 
@@ -157,8 +149,7 @@ def test_a_malformed_body_is_refused(client: FlaskClient, data: bytes) -> None:
 
 
 def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
-    body = client.get("/api/v1/semantic-search/status", headers=BEARER).json
-    assert body is not None
+    body = client.get("/api/v1/semantic-search/status", headers=BEARER).get_json()
     assert body["status"] == "ready"
     assert body["indexed_commit"] == body["head_commit"]
     assert (body["pending_pages"], body["pages"], body["chunks"]) == (0, 5, 6)
@@ -219,21 +210,19 @@ def test_a_request_that_is_not_understood_is_refused_with_what_is_allowed(
 
 
 def test_chosen_fields_stand_in_the_order_of_all(client: FlaskClient) -> None:
-    whole = search(client, q="radiator").json
-    assert whole is not None
+    whole = search(client, q="radiator").get_json()
     chosen = [{name: hit[name] for name in ("path", "title", "score")} for hit in whole["results"]]
     for fields in ("score,path,title", ["title", "path,score"], " path, title ,score,path"):
         found = search(client, q="radiator", fields=fields)
-        assert found.json is not None
-        assert timeless(found.json) == timeless(whole) | {"results": chosen}
-        assert list(found.json["results"][0]) == ["path", "title", "score"]
-    compat = search(client, q="radiator", fields="section_path", compat="true").json
-    assert compat is not None
+        assert timeless(found.get_json()) == timeless(whole) | {"results": chosen}
+        assert list(found.get_json()["results"][0]) == ["path", "title", "score"]
+    compat = search(client, q="radiator", fields="section_path", compat="true").get_json()
     assert compat["results"][0] == {"section_path": whole["results"][0]["breadcrumb"]}
-    posted = post(client, {"queries": ["radiator", {"query": "radiator", "fields": ["path"]}], "fields": "title,path"}).json
-    assert posted is not None
+    posted = post(
+        client, {"queries": ["radiator", {"query": "radiator", "fields": ["path"]}], "fields": "title,path"}
+    ).get_json()
     assert [list(answer["results"][0]) for answer in posted["answers"]] == [["path", "title"], ["path"]]
-    assert search(client, q="radiator", fields="context_before").json["results"][0] == {}  # type: ignore[index]
+    assert search(client, q="radiator", fields="context_before").get_json()["results"][0] == {}
 
 
 def test_fields_that_no_result_has_are_refused_with_those_it_has(client: FlaskClient) -> None:
@@ -250,23 +239,21 @@ def test_the_tag_of_an_answer_depends_on_its_fields_but_not_on_its_time(client: 
 
 
 def test_excerpts_are_cut_and_marked(client: FlaskClient) -> None:
-    found = search(client, q="bleeding a radiator that gurgles", n=1, crop=8, highlight="html").json
-    assert found is not None
+    found = search(client, q="bleeding a radiator that gurgles", n=1, crop=8, highlight="html").get_json()
     (hit,) = found["results"]
     assert "<mark>" in hit["excerpt_html"]
     assert hit["excerpt"].endswith(" …")
     assert len(hit["excerpt"]) < len(hit["snippet"]) / 2
     assert "best_sentence" not in hit
-    found = search(client, q="bleeding a radiator that gurgles", n=1, highlight="ranges").json
-    assert found is not None
+    found = search(client, q="bleeding a radiator that gurgles", n=1, highlight="ranges").get_json()
     (hit,) = found["results"]
     assert hit["excerpt"] == hit["snippet"][hit["prefix_length"] + hit["overlap_length"] :].strip()
     assert "gurgles" in [hit["excerpt"][start:end] for start, end in hit["excerpt_highlights"]]
 
 
 def test_one_query_gets_the_answer_of_a_get(client: FlaskClient) -> None:
-    found = post(client, {"query": "radiator", "limit": 2, "offset": 1, "explain": True}).json
-    assert timeless(found) == timeless(search(client, q="radiator", limit=2, offset=1, explain="true").json)
+    found = post(client, {"query": "radiator", "limit": 2, "offset": 1, "explain": True}).get_json()
+    assert timeless(found) == timeless(search(client, q="radiator", limit=2, offset=1, explain="true").get_json())
 
 
 def test_queries_may_have_options_of_their_own(client: FlaskClient) -> None:
@@ -277,11 +264,10 @@ def test_queries_may_have_options_of_their_own(client: FlaskClient) -> None:
         {"query": "frost", "limit": 1, "tag": ["winter"]},
     ]
     shared = {"n": 3, "max_chunks_per_page": 1}
-    body = post(client, {"queries": ["siren", *own], **shared}).json
-    assert body is not None
+    body = post(client, {"queries": ["siren", *own], **shared}).get_json()
     expected = [{"query": "siren", **shared}, *({**shared, **each} for each in own)]
     expected = [{name: value for name, value in each.items() if value is not None} for each in expected]
-    alone = [post(client, each | ({} if "n" in each else shared)).json for each in expected]
+    alone = [post(client, each | ({} if "n" in each else shared)).get_json() for each in expected]
     assert list(map(timeless, body["answers"])) == list(map(timeless, alone))
     assert [answer["query"] for answer in body["answers"]] == ["siren", "frost", "frost", "siren", "frost"]
     assert [answer["total"] for answer in body["answers"]][:2] == [3, 1]
@@ -299,10 +285,9 @@ def test_parameters_of_the_wiki_and_of_scripts_are_let_through(client: FlaskClie
 def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     response = client.post("/api/v1/reindex", headers=BEARER)
     assert response.status_code == 202
-    assert response.json is not None
-    assert response.json["status"] == "started"
-    assert response.json["estimate"]["texts"] == 0
-    assert 0 < response.json["estimate"]["disk_bytes"] < response.json["estimate"]["free_bytes"]
+    assert response.get_json()["status"] == "started"
+    assert response.get_json()["estimate"]["texts"] == 0
+    assert 0 < response.get_json()["estimate"]["disk_bytes"] < response.get_json()["estimate"]["free_bytes"]
     second = client.post("/api/v1/reindex", headers=BEARER)
     if second.status_code != 202:
         assert_error(second, 409, "reindex_running", "has been running since")
@@ -312,7 +297,6 @@ def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
         return status if status["state"] != "running" else None
 
     status = eventually(done)
-    assert status is not None
     assert status["state"] == "done"
     assert (status["pages_done"], status["pages_total"]) == (5, 5)
     assert (status["chunks_done"], status["chunks_total"]) == (6, 6)
@@ -401,7 +385,7 @@ def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
     def whole() -> Any:
         response = client.get("/api/v1/chroma-status")
         assert response.status_code == 200
-        return (body := response.json) and body["document_count"] and not body["pending"] and body
+        return (body := response.get_json()) and body["document_count"] and not body["pending"] and body
 
     body = eventually(whole)
     assert body.keys() >= {"backend_type", "collection", "document_count", "status"}
@@ -427,13 +411,12 @@ def test_errors_are_problem_details_for_clients_that_prefer_them(
 ) -> None:
     response = client.get("/api/v1/semantic-search/pages/home%20pag?view=1", headers=BEARER | {"Accept": accept})
     assert response.status_code == 404
-    assert response.json is not None
     assert "Accept" in response.headers["Vary"]
     if not is_preferred:
         assert_error(response, 404, "page_unknown", "home pag")
         return
     assert response.content_type == "application/problem+json"
-    details = dict(response.json)
+    details = dict(response.get_json())
     assert "home" in details.pop("pages")
     assert "home pag" in details.pop("detail")
     assert details.pop("request_id") == response.headers["X-Request-ID"]
@@ -472,8 +455,7 @@ def test_problem_details_keep_the_headers_of_an_error(client: FlaskClient) -> No
     refused = client.get("/api/v1/semantic-search/insight", headers={"Accept": "application/problem+json"})
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
     wrong = client.delete("/api/v1/reindex", headers=BEARER | {"Accept": "application/problem+json"})
-    assert wrong.json is not None
-    assert (wrong.json["status"], wrong.json["code"], wrong.headers["Allow"]) == (405, "method_not_allowed", "POST")
+    assert (wrong.get_json()["status"], wrong.get_json()["code"], wrong.headers["Allow"]) == (405, "method_not_allowed", "POST")
 
 
 def test_an_answer_is_json_whatever_is_accepted(client: FlaskClient) -> None:
@@ -509,20 +491,17 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     assert client.get("/api/v1/chroma-status").status_code == 503
     status = client.get("/api/v1/semantic-search/status", headers=BEARER)
     assert status.status_code == 503
-    assert status.json is not None
-    assert status.json["error"]["code"] == "index_unavailable"
-    assert status.json["status"] == "unavailable"
-    problem = status.json["problems"][0]
+    assert status.get_json()["error"]["code"] == "index_unavailable"
+    assert status.get_json()["status"] == "unavailable"
+    problem = status.get_json()["problems"][0]
     assert "SEMANTIC_DATA_DIR" in problem["message"]
     assert problem.keys() == {"message", "hint"}
 
 
 def test_lists_and_suggestions_are_filtered_by_expressions(client: FlaskClient) -> None:
-    pages = client.get("/api/v1/semantic-search/pages", query_string={"filter": "NOT path:house/"}, headers=BEARER).json
-    assert pages is not None
+    pages = client.get("/api/v1/semantic-search/pages", query_string={"filter": "NOT path:house/"}, headers=BEARER).get_json()
     assert {page["path"] for page in pages["pages"]} == {"home", "garden", "machines/nas"}
-    found = suggest(client, q="", filter="path:garden or path:home").json
-    assert found is not None
+    found = suggest(client, q="", filter="path:garden or path:home").get_json()
     assert {each["path"] for each in found["suggestions"]} == {"garden", "home"}
 
 
@@ -536,15 +515,13 @@ def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
         ({"filter": "category:house OR path:garden"}, {"house/heating", "garden"}),
         ({"filter": "NOT (path:house/ OR path:machines/)", "updated_since": "2020-01-31"}, {"home", "garden"}),
     ):
-        body = search(client, q="the house", n=50, **parameters).json
-        assert body is not None
+        body = search(client, q="the house", n=50, **parameters).get_json()
         assert {hit["path"] for hit in body["results"]} == expected
         assert body["confident"] is bool(expected & {"house/heating", "house/alarm", "home"})
 
 
 def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None:
-    body = search(client, q="bleeding a radiator", n=1, context=1, facets="true", explain="1").json
-    assert body is not None
+    body = search(client, q="bleeding a radiator", n=1, context=1, facets="true", explain="1").get_json()
     assert body["facets"]["category"] == {"house": 1}
     assert body["facets"]["tag"] == {"pipes": 1, "winter": 1}
     assert body["facets"]["path"] == {"house/": 1}
@@ -554,15 +531,13 @@ def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None
     assert hit["explain"]["rule"] == "score"
     assert hit["explain"]["names"] > 10, "it is the section's heading"
     assert hit["explain"]["semantic"]["rank"] == hit["explain"]["keyword"]["rank"] == 1
-    plain = search(client, q="bleeding a radiator", n=1).json
-    assert plain is not None
+    plain = search(client, q="bleeding a radiator", n=1).get_json()
     assert not {"facets", "degraded", "message"} & plain.keys()
     assert not {"context_before", "explain"} & plain["results"][0].keys()
 
 
 def test_nothing_relevant_is_said(client: FlaskClient) -> None:
-    body = search(client, q="pension contributions of employees").json
-    assert body is not None
+    body = search(client, q="pension contributions of employees").get_json()
     assert body["confident"] is False
     assert [hit["relevant"] for hit in body["results"]] == [False] * body["total"]
 
@@ -572,8 +547,7 @@ def related(client: FlaskClient, **parameters: Any) -> TestResponse:
 
 
 def test_related_pages(client: FlaskClient) -> None:
-    body = related(client, path="/House/Heating.md", n=2).json
-    assert body is not None
+    body = related(client, path="/House/Heating.md", n=2).get_json()
     assert (body["path"], body["total"], len(body["results"])) == ("house/heating", 2, 2)
     page = body["results"][0]
     assert page["url"] == f"/{page['path']}"
@@ -593,8 +567,7 @@ def draft(client: FlaskClient, **body: Any) -> TestResponse:
 
 def test_links_of_a_draft(client: FlaskClient) -> None:
     text = "See the bleeding radiators. " + "Bleed each radiator in autumn until water comes, then check the pressure. " * 3
-    body = draft(client, text=text, path="/New/Page.md", cursor=3, n=1).json
-    assert body is not None
+    body = draft(client, text=text, path="/New/Page.md", cursor=3, n=1).get_json()
     assert set(body) == {"mentions", "pages", "duplicates", "index"}
     assert len(body["pages"]) == 1
     page = body["pages"][0]
@@ -612,8 +585,7 @@ def suggest(client: FlaskClient, **parameters: Any) -> TestResponse:
 
 def test_a_suggestion_has_every_field(client: FlaskClient) -> None:
     response = suggest(client, q=" radiator ble ")
-    body = response.json
-    assert body is not None
+    body = response.get_json()
     (section,) = body.pop("suggestions")
     commit = body["index"]["head"]
     assert body == {"query": "radiator ble", "index": {"commit": commit, "head": commit, "pending_pages": 0}, "tags": []}
@@ -632,8 +604,7 @@ def test_a_suggestion_has_every_field(client: FlaskClient) -> None:
 
 def test_without_a_query_pages_are_suggested(client: FlaskClient) -> None:
     for parameters in ({}, {"q": ""}, {"q": " "}):
-        body = suggest(client, n=50, **parameters).json
-        assert body is not None
+        body = suggest(client, n=50, **parameters).get_json()
         assert body["query"] == ""
         assert {(each["kind"], each["section"]) for each in body["suggestions"]} == {("page", "")}
         assert len(body["suggestions"]) == 5
@@ -641,7 +612,7 @@ def test_without_a_query_pages_are_suggested(client: FlaskClient) -> None:
 
 def test_the_map(client: FlaskClient) -> None:
     def made() -> Any:
-        body = client.get("/api/v1/semantic-search/map", headers=BEARER).json
+        body = client.get("/api/v1/semantic-search/map", headers=BEARER).get_json()
         return body if body is not None and body["state"] == "ready" else None
 
     body = eventually(made)
@@ -681,8 +652,7 @@ def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask, monkeypatch: 
 
 def test_a_search_can_wait(client: FlaskClient) -> None:
     for parameters in ({"wait": "true"}, {"wait": "1", "wait_seconds": "0.5"}, {"wait": "false", "wait_seconds": 10}):
-        body = search(client, q="radiator", **parameters).json
-        assert body is not None
+        body = search(client, q="radiator", **parameters).get_json()
         assert body["index"]["commit"] == body["index"]["head"]
     for bad in ({"wait": "perhaps"}, {"wait": "true", "wait_seconds": "11"}, {"wait_seconds": "-1"}, {"wait_seconds": "nan"}):
         assert_error(search(client, q="radiator", **bad), 422, "invalid_parameter", next(reversed(bad)))

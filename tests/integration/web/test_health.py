@@ -63,9 +63,7 @@ def report(wiki: LiveWiki, session: requests.Session, **parameters: str) -> dict
         found: dict[str, Any] = session.get(wiki.url + API, params=parameters).json()
         return found if found["is_current"] else None
 
-    found = eventually(current)
-    assert found is not None
-    return found
+    return eventually(current)
 
 
 def test_pages_of_the_menu_and_the_home_page_are_no_orphans(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
