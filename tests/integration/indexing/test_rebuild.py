@@ -73,6 +73,14 @@ def opened(place: Path) -> Iterator[Open]:
         index.close()
 
 
+@pytest.fixture
+def index(opened: Open) -> IndexEngine:
+    """The index, once it is ready."""
+    made = opened()
+    eventually(lambda: is_ready(made))
+    return made
+
+
 def is_ready(index: IndexEngine) -> IndexStatus | None:
     status = index.status()
     return status if is_settled(status) and status.rebuild.state is not RebuildState.RUNNING else None
@@ -269,9 +277,7 @@ def spoil(index: IndexEngine, statement: str) -> None:
         assert connection.execute(statement).rowcount > 0
 
 
-def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[str]) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_an_index_of_an_unchanged_wiki_is_copied(index: IndexEngine, pages_read: list[str]) -> None:
     status = reindexed(index)
     assert pages_read == []
     assert status.rebuild.copies
@@ -286,9 +292,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
 
 
-def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_read: list[str]) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_a_full_rebuild_reads_every_page_and_embeds_nothing(index: IndexEngine, pages_read: list[str]) -> None:
     status = reindexed(index, full=True)
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
@@ -296,9 +300,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     eventually(lambda: serving(index).mirror.is_whole)
 
 
-def test_every_passage_is_embedded_again_on_request(opened: Open, pages_read: list[str]) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_every_passage_is_embedded_again_on_request(index: IndexEngine, pages_read: list[str]) -> None:
     status = reindexed(index, full=True, embed=True)
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies, status.vectors) == (PAGES, False, PAGES)
@@ -306,9 +308,7 @@ def test_every_passage_is_embedded_again_on_request(opened: Open, pages_read: li
     assert status.rebuild.estimate.texts == PAGES
 
 
-def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, index: IndexEngine, pages_read: list[str]) -> None:
     head = commit(place / "repository", {"p003.md": None, "bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     status = reindexed(index)
     assert status.index.commit == head
@@ -415,9 +415,7 @@ def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, o
     assert "query file" in index.status().problems[0].message
 
 
-def test_a_rebuild_says_before_what_it_will_take(opened: Open) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_a_rebuild_says_before_what_it_will_take(index: IndexEngine) -> None:
     wanted = index.reindex().estimate
     assert wanted is not None
     assert wanted.texts == 0
@@ -427,9 +425,7 @@ def test_a_rebuild_says_before_what_it_will_take(opened: Open) -> None:
     assert index.status().rebuild.estimate == wanted
 
 
-def test_a_rebuild_without_room_for_it_does_not_begin(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_a_rebuild_without_room_for_it_does_not_begin(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage("/tmp")
     monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
     with pytest.raises(RebuildRefusedError, match="0 MB are free"):
@@ -467,10 +463,8 @@ def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatc
 
 
 def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
+    index: IndexEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
     serving = index._manager.serving
     assert serving is not None
 
@@ -497,9 +491,7 @@ def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
     generation.destroy()
 
 
-def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_damaged_words_are_built_again_once_there_is_room(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     serving = index._manager.serving
     assert serving is not None
     with sqlite3.connect(serving.catalog.path) as connection:
@@ -520,9 +512,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     assert index.status().problems == ()
 
 
-def test_the_status_can_be_asked_while_generations_change(opened: Open) -> None:
-    index = opened()
-    eventually(lambda: is_ready(index))
+def test_the_status_can_be_asked_while_generations_change(index: IndexEngine) -> None:
     for _ in range(2):
         index.reindex()
         while True:
