@@ -10,6 +10,7 @@ from typing import Any
 from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.storage import Generation
 from tests.support.live_wiki import eventually, is_settled
 
 
@@ -18,6 +19,13 @@ def opened(settings: Settings) -> IndexEngine:
     index.start()
     wait_until_equal(index)
     return index
+
+
+def generation_of(index: IndexEngine) -> Generation:
+    """Return the generation that serves."""
+    generation = index._manager.serving
+    assert generation is not None
+    return generation
 
 
 def wait_until_equal(index: IndexEngine) -> IndexStatus:

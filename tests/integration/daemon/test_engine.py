@@ -15,7 +15,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.storage import Generation
-from tests.support.engines import opened
+from tests.support.engines import generation_of, opened
 from tests.support.live_wiki import commit, eventually, is_settled
 
 
@@ -147,8 +147,7 @@ def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) ->
 
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     monkeypatch.setattr(serving, "_exact_up_to", 0)
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     broken = serving.mirror.store

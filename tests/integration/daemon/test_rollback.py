@@ -20,7 +20,7 @@ from otterwiki_semantic.daemon.reports.quality import DAY
 from otterwiki_semantic.daemon.rollback import _DEGRADED, _SECONDS, _why_worse
 from otterwiki_semantic.search.evaluation import score
 from otterwiki_semantic.storage import Generation
-from tests.support.engines import opened
+from tests.support.engines import generation_of, opened
 from tests.support.live_wiki import commit, eventually, head_of, make_repository
 from tests.support.model_servers import ModelServer, serving
 
@@ -58,9 +58,7 @@ class Wiki:
 
     @property
     def serving(self) -> Generation:
-        generation = self.index._manager.serving
-        assert generation is not None
-        return generation
+        return generation_of(self.index)
 
 
 @pytest.fixture

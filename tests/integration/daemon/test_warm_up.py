@@ -8,7 +8,7 @@ from pathlib import Path
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from tests.support.engines import opened
+from tests.support.engines import generation_of, opened
 from tests.support.live_wiki import eventually, make_repository
 
 PAGES = {
@@ -22,8 +22,7 @@ def test_a_search_is_run_after_a_start_and_counted_nowhere(tmp_path: Path) -> No
     opened(settings).close()
     index = IndexEngine(settings)
     index.start()
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     assert serving.catalog.keywords.common_words(1) == ["house"]
     eventually(lambda: serving.catalog.reader._heading_words)  # the last that the search reads before it ranks
     eventually(lambda: not any(thread.name in {"warm-up", "follow-up"} for thread in threading.enumerate()))

@@ -18,7 +18,7 @@ from otterwiki_semantic.core.records import DraftRequest, Mode, Page, PageListRe
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
-from tests.support.engines import restarting, wait_until_equal
+from tests.support.engines import generation_of, restarting, wait_until_equal
 from tests.support.live_wiki import commit, eventually, git, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.rerank_server import RerankServer
@@ -369,8 +369,7 @@ def test_no_reranker_gets_text_of_words_alone(settings: Settings, start: Start) 
 
 def chroma_of(index: IndexEngine) -> int:
     """How many vectors ChromaDB holds."""
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     return serving.mirror.store.count()
 
 

@@ -13,6 +13,7 @@ from otterwiki_semantic.core.records import Answer, RebuildState, RebuildStatus,
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
+from tests.support.engines import generation_of
 from tests.support.live_wiki import commit, eventually, git
 
 
@@ -139,8 +140,7 @@ def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_fr
     here = git(settings.repository, "rev-parse", "HEAD")
     git(settings.repository, "checkout", "-qb", "other")
     commit(settings.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     with index._manager.index.changing:
         serving.catalog.begin_change("the other commit")
         serving.catalog.remove_pages(["garden"])
@@ -165,8 +165,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     monkeypatch.setattr(index.embedder, "embed", fail)
     index.start()
     eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready_by_words")
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     collect_garbage = serving.catalog.vectors.collect_garbage
 
     def pause() -> None:
@@ -183,8 +182,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
 
 
 def test_a_save_runs_one_sync_and_chroma_is_filled_apart_from_it(settings: Settings, index: IndexEngine) -> None:
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     eventually(lambda: serving.mirror.is_whole)
     begun = index._manager.syncs.begun
     head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})

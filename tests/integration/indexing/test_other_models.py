@@ -16,6 +16,7 @@ from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOp
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
+from tests.support.engines import generation_of
 from tests.support.fake_time import set_jitter
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.model_servers import DIMENSION, ModelServer, Reply, serving
@@ -116,8 +117,7 @@ def test_a_start_sends_no_query(wiki: Wiki) -> None:
     eventually(lambda: is_well(first))
     wiki.server.asked.clear()
     index = wiki.start()
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     index._searcher.warm_up(serving)
     assert not any("find a page" in text for texts in wiki.server.texts for text in texts)
 

@@ -29,6 +29,7 @@ from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation, GenerationStore
+from tests.support.engines import generation_of
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.syncing import sync
 from tests.support.tiny_models import write_onnx
@@ -266,14 +267,8 @@ def reindexed(index: IndexEngine, *, full: bool = False, embed: bool = False) ->
     return status
 
 
-def serving(index: IndexEngine) -> Generation:
-    found = index._manager.serving
-    assert found is not None
-    return found
-
-
 def spoil(index: IndexEngine, statement: str) -> None:
-    with closing(sqlite3.connect(serving(index).catalog.path)) as connection, connection:
+    with closing(sqlite3.connect(generation_of(index).catalog.path)) as connection, connection:
         assert connection.execute(statement).rowcount > 0
 
 
@@ -288,7 +283,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(index: IndexEngine, pages_read:
     for mode in Mode:
         assert ask(index, "unit77", mode).results[0].path == "p077", "before ChromaDB is filled, too"
     eventually(lambda: is_ready(index))
-    assert serving(index).mirror.store.count() == PAGES
+    assert generation_of(index).mirror.store.count() == PAGES
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
 
 
@@ -297,7 +292,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(index: IndexEngine, 
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
     assert status.rebuild.pages_done == PAGES
-    eventually(lambda: serving(index).mirror.is_whole)
+    eventually(lambda: generation_of(index).mirror.is_whole)
 
 
 def test_every_passage_is_embedded_again_on_request(index: IndexEngine, pages_read: list[str]) -> None:
@@ -327,7 +322,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
     found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=True, wait_seconds=30.0))[0]
     assert found.results[0].path == "bees"
     eventually(lambda: is_ready(index))
-    assert serving(index).mirror.store.count() == PAGES + 1
+    assert generation_of(index).mirror.store.count() == PAGES + 1
 
 
 @pytest.mark.parametrize(
@@ -349,7 +344,7 @@ def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], st
     assert len(pages_read) == PAGES
     assert not status.rebuild.copies
     assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
-    catalog = serving(index).catalog
+    catalog = generation_of(index).catalog
     catalog.check_copy()
     assert catalog.unfinished == 0
     assert ask(index, "unit0", Mode.KEYWORD).results[0].path == "p000"
@@ -385,7 +380,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 10)
     index = opened()
     eventually(lambda: is_ready(index))
-    generation = serving(index)
+    generation = generation_of(index)
     worn, edited = generation.mirror.store, 0
     while generation.mirror.store is worn:
         assert edited < PAGES
@@ -395,7 +390,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
         edited += 1
         eventually(lambda: is_ready(index))
     assert edited > 10, "not for a few"
-    assert serving(index) is generation
+    assert generation_of(index) is generation
     assert generation.mirror.store.count() == PAGES
     assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
     eventually(lambda: [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")])
@@ -465,8 +460,7 @@ def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatc
 def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
     index: IndexEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
 
     def lose() -> None:
         index._manager.mark_corrupt(serving)
@@ -492,8 +486,7 @@ def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
 
 
 def test_damaged_words_are_built_again_once_there_is_room(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    serving = index._manager.serving
-    assert serving is not None
+    serving = generation_of(index)
     with sqlite3.connect(serving.catalog.path) as connection:
         connection.execute("DELETE FROM keywords_data WHERE id > 10")
     connection.close()

@@ -17,8 +17,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.search import inspection
 from otterwiki_semantic.storage import vector_rows
-from otterwiki_semantic.storage.generation import Generation
-from tests.support.engines import opened, wait_until_equal
+from tests.support.engines import generation_of, opened, wait_until_equal
 from tests.support.live_wiki import commit
 
 LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about topic {n * n}. " * 20 for n in range(12))
@@ -39,14 +38,8 @@ def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index
     made.close()
 
 
-def serving(index: IndexEngine) -> Generation:
-    generation = index._manager.serving
-    assert generation is not None
-    return generation
-
-
 def paths(index: IndexEngine) -> list[str]:
-    return sorted(serving(index).catalog.pages.blobs())
+    return sorted(generation_of(index).catalog.pages.blobs())
 
 
 def without_neighbours(chunk: ChunkInspection) -> ChunkInspection:
@@ -56,7 +49,7 @@ def without_neighbours(chunk: ChunkInspection) -> ChunkInspection:
 def test_the_passages_of_a_page_are_those_of_the_catalog(index: IndexEngine) -> None:
     for path in paths(index):
         seen = index.inspect_page(path)
-        hits = serving(index).catalog.reader.page_range(path, 0, 1_000)
+        hits = generation_of(index).catalog.reader.page_range(path, 0, 1_000)
         assert [without_neighbours(chunk) for chunk in seen.chunks] == [
             ChunkInspection(
                 hit.text,
@@ -90,7 +83,7 @@ def test_tokens_are_those_of_the_models_own_tokenizer(index: IndexEngine) -> Non
 
 
 def test_neighbours_are_what_an_exact_search_of_the_other_pages_finds(index: IndexEngine) -> None:
-    reader = serving(index).catalog.reader
+    reader = generation_of(index).catalog.reader
     vectors = reader.page_vectors(paths(index))
     for path, (_, own) in vectors.items():
         others = [(other, row) for other, (_, matrix) in vectors.items() if other != path for row in range(len(matrix))]

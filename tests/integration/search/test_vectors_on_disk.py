@@ -11,9 +11,8 @@ from otterwiki_semantic.core.errors import ConfigError, VectorStoreUnreachableEr
 from otterwiki_semantic.core.records import Answer, Filters, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings, read_settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.storage import Generation
 from otterwiki_semantic.storage.chroma.mirror import VectorMirror
-from tests.support.engines import opened
+from tests.support.engines import generation_of, opened
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 
 QUERIES = ("vegetables", "insects that make honey", "how do I repair the roof", "heating in winter")
@@ -40,12 +39,6 @@ def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index
     made.close()
 
 
-def serving(index: IndexEngine) -> Generation:
-    generation = index._manager.serving
-    assert generation is not None
-    return generation
-
-
 def ask(index: IndexEngine, query: str, **options: object) -> Answer:
     return index.search([query], SearchOptions(5, 1, **options))[0]  # type: ignore[arg-type]
 
@@ -55,7 +48,7 @@ def unreachable(*_: object, **__: object) -> None:
 
 
 def test_no_vector_is_in_memory_and_the_answers_are_the_same(index: IndexEngine, settings: Settings, tmp_path: Path) -> None:
-    assert serving(index).catalog.reader.exact_index().in_memory is None
+    assert generation_of(index).catalog.reader.exact_index().in_memory is None
     in_memory = opened(Settings(settings.repository, tmp_path / "other", pages=()))
     filters = Filters(path="notes/")
     for query in QUERIES:
@@ -73,14 +66,14 @@ def test_what_chroma_lacks_is_read(index: IndexEngine, settings: Settings, monke
     head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     index.notify()
     eventually(lambda: index.status().index.commit == head)
-    assert serving(index).catalog.outbox.has_upserts
+    assert generation_of(index).catalog.outbox.has_upserts
     found = ask(index, "insects that make honey", mode=Mode.SEMANTIC)
     assert (found.results[0].path, found.degraded) == ("bees", None)
 
 
 def test_while_much_is_lacking_answers_say_so(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.generation.READ_FOR_SEARCH", 0)
-    serving(index).catalog.outbox.refill()
+    generation_of(index).catalog.outbox.refill()
     found = ask(index, "vegetables")
     assert found.results[0].path == "garden"
     assert "being filled" in (found.degraded or "")
@@ -88,7 +81,7 @@ def test_while_much_is_lacking_answers_say_so(index: IndexEngine, monkeypatch: p
 
 def test_without_chroma_words_answer_and_say_so(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(index, "vegetables").results[0].path == "garden"
-    monkeypatch.setattr(type(serving(index).mirror.store), "query", unreachable)
+    monkeypatch.setattr(type(generation_of(index).mirror.store), "query", unreachable)
     assert "the server is down" in (ask(index, "vegetables").degraded or "")
     found = ask(index, "meeting of week 7")
     assert found.results[0].path == "notes/p7"
@@ -99,7 +92,7 @@ def test_without_chroma_words_answer_and_say_so(index: IndexEngine, monkeypatch:
 def test_without_chroma_a_small_wiki_is_read(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     index = opened(settings)
     eventually(lambda: is_settled(index.status()))
-    monkeypatch.setattr(type(serving(index).mirror.store), "query", unreachable)
+    monkeypatch.setattr(type(generation_of(index).mirror.store), "query", unreachable)
     found = ask(index, "vegetables")
     assert (found.results[0].path, found.degraded) == ("garden", None)
     index.close()
