@@ -535,7 +535,7 @@ def test_deep_nesting_is_no_fault(client: FlaskClient, name: str) -> None:
             assert_harmless(answer)
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "-Infinity", "9" * 4_000, "9" * 100_000, "1e308", "1e-999", "-0"])
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "-Infinity", "9" * 100_000, "1e308", "1e-999", "-0"])
 def test_huge_numbers_are_no_fault(client: FlaskClient, number: str) -> None:
     for name in ("n", "context", "semantic_ratio", "min_similarity", "facets", "updated_since", "tag", "other"):
         answer = client.post(f"{ROOT}/semantic-search", data=f'{{"queries": ["x"], "{name}": {number}}}', headers=BEARER)
@@ -570,7 +570,8 @@ def chunked(size: int) -> Iterator[bytes]:
     yield b'11\r\n{"queries":["x"]}\r\n0\r\n\r\n'
 
 
-def test_a_body_of_unknown_length_is_read_up_to_the_limit(wiki: LiveWiki) -> None:
+def test_a_body_of_unknown_length_is_read_up_to_the_limit(wikis: Wikis) -> None:
+    wiki = wikis["", "APPROVED"]
     head = "Transfer-Encoding: chunked\r\n"
     assert raw(wiki, head, lambda: chunked(0)).startswith(b"HTTP/1.1 200")
     assert raw(wiki, head, lambda: chunked(MAX_BODY_BYTES - 65_536)).startswith(b"HTTP/1.1 200")
@@ -586,16 +587,15 @@ def test_a_form_for_an_administrators_session_is_read_up_to_the_limit(
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
 
-def test_a_body_that_claims_to_be_huge_is_refused_unread(wiki: LiveWiki) -> None:
-    assert raw(wiki, f"Content-Length: {1 << 40}\r\n", lambda: iter(())).startswith(b"HTTP/1.1 413")
+def test_a_body_that_claims_to_be_huge_is_refused_unread(wikis: Wikis) -> None:
+    assert raw(wikis["", "APPROVED"], f"Content-Length: {1 << 40}\r\n", lambda: iter(())).startswith(b"HTTP/1.1 413")
 
 
 def test_an_open_wiki_answers_a_batch_without_a_token(app: Flask) -> None:
     assert app.test_client().post(f"{ROOT}/semantic-search", json={"queries": ["radiator"]}).status_code == 200
 
 
-@pytest.mark.parametrize("access", ACCESSES)
-def test_pages_are_guarded_at_both_of_their_places(wikis: Wikis, access: str) -> None:
+def test_pages_are_guarded_at_both_of_their_places(wikis: Wikis) -> None:
     for path in ("/pages", "/pages/garden"):
-        first, second = (wikis["", access].api("GET", place, key=None) for place in (path, f"/semantic-search{path}"))
-        assert first.status == second.status == (200 if access == "ANONYMOUS" else 401)
+        first, second = (wikis["", "APPROVED"].api("GET", place, key=None) for place in (path, f"/semantic-search{path}"))
+        assert first.status == second.status == 401
