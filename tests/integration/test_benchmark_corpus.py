@@ -74,11 +74,11 @@ def test_words_follow_a_heavy_tailed_distribution(corpus: dict[str, str]) -> Non
 
 
 def test_questions_are_distinct_and_made_of_a_pages_words(corpus: dict[str, str]) -> None:
-    asked = questions(200, PAGES)
-    assert len(set(asked)) == 200
-    assert asked == questions(200, PAGES)
+    asked = questions(60, PAGES)
+    assert len(set(asked)) == 60
+    assert asked == questions(60, PAGES)
     assert all(3 <= len(question.split()) <= 9 for question in asked)
-    assert len(set(asked) & set(questions(200, PAGES, seed=2))) < 5
+    assert len(set(asked) & set(questions(60, PAGES, seed=2))) < 3
     words = set(re.findall(r"[a-z]{3,}", " ".join(corpus.values()).lower()))
     added = set(re.findall(r"[a-z]{3,}", " ".join(asked))) - words
     assert added <= {"how", "what", "where", "keep", "does", "need", "without", "when", "changed", "difference", "between"}
