@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,6 @@ _MAX_ALIKE = 100
 """Possible duplicates of a chunk that are compared: of thousands that are all alike, the best are kept, or none."""
 _MAX_COMPARED_PER_PAGE = 50
 """Candidates per page that can become results."""
-_LOOK_BEYOND = 20
-"""How many candidates after the last result are checked for duplicates of it."""
 _DIVERSE_PER_RESULT = 4
 """Candidates per result among which diverse ones are chosen."""
 _BLOCK = 5
@@ -37,7 +34,6 @@ def select(
     distinct, pages = compared.distinct(), len({each.path for each in ordered})
     if not options.diversity or options.sort is Sort.UPDATED:
         chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
-        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
     else:
         share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
         considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))

@@ -80,6 +80,12 @@ def test_a_repeated_passage_is_shown_once_with_the_pages_that_repeat_it(index: S
     assert paths(search(index, "anything", max_chunks_per_page=1)) == ["first", "second", "third"]
 
 
+def test_pages_that_nearly_repeat_the_last_result_are_found_behind_it(index: SmallIndex) -> None:
+    index.put("first", (BOILERPLATE, 0.9))
+    index.put("second", (BOILERPLATE.replace("word59", "other"), 0.8))
+    assert [hit.also_on for hit in search(index, "anything", n=1).hits] == [("second",)]
+
+
 def test_diverse_results_differ_from_each_other(index: SmallIndex) -> None:
     index.put("a", ("a furnace", 0.9), ("a stove", 0.8))
     index.put("b", ("a tomato", 0.0))
