@@ -282,15 +282,19 @@ def _analyse(word: str, language: str) -> _Analysis:
         name = word.casefold()
         return (name,), (name,), name, ()
     spelled = [part for run in _ALPHANUMERIC.findall(_POSSESSIVE.sub("", word)) for part in _split_camel_case(run)]
-    exact = tuple(filter(None, map(fold, spelled)))
+    exact = tuple(filter(None, map(_fold_part, spelled)))
     stems = tuple(stem(part, language) for part in exact)
     whole = stem("".join(exact), language)
     if language == ENGLISH or word.isascii():
         return stems, exact, whole, ()
-    accented = [unicodedata.normalize("NFKC", part).lower() for part in spelled if fold(part)]
+    accented = [unicodedata.normalize("NFKC", part).replace(" ", "").lower() for part in spelled if _fold_part(part)]
     parts, accented_whole = tuple(stem(part, language) for part in accented), stem("".join(accented), language)
     bare = dict.fromkeys((*stems, *((whole,) if len(exact) > 1 else ())))
     return parts, exact, accented_whole, tuple(each for each in bare if each not in {*parts, accented_whole})
+
+
+def _fold_part(part: str) -> str:
+    return fold(part).replace(" ", "")  # some letters decompose into a space and a mark
 
 
 def _split_camel_case(word: str) -> list[str]:

@@ -59,6 +59,7 @@ def test_names_of_other_things_have_other_keys() -> None:
 
 
 @example("\u0300")
+@example("\ufe70")
 @given(st.text(max_size=300))
 def test_every_word_lies_within_its_text_and_no_text_raises(text: str) -> None:
     found = list(words(text))
