@@ -122,21 +122,20 @@ def reasons(hit: Hit) -> tuple[str, ...]:
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the selected filters and, if anything is relevant, of others with the values that would narrow it."""
+    """Return the menus of the selected filters and of the others that can narrow the results."""
     menus = []
-    is_found = answer is not None and any(hit.relevant for hit in answer.results)
     for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
         values = [value for each, value in chosen if each == name]
         anything = Choice("", f"Any {label.casefold()}")
         menus += [Menu(name, label, (anything, Choice(value, value, is_chosen=True))) for value in values]
         offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
-        if offered or (is_found and not values and name != "type"):
+        if offered:
             menus.append(Menu(name, label, (Choice("", label), *(Choice(value, f"{value} ({n})") for value, n in offered))))
     since = dict(chosen).get("updated_since", "")
     ages = _ages(answer, since) if answer else []
     other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
     changed = Menu("updated_since", "Changed", (Choice("", "Any time" if since else "Changed"), *other, *ages))
-    return [*menus, changed] if is_found or since else menus
+    return [*menus, changed] if ages or since else menus
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:

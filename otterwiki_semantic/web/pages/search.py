@@ -24,8 +24,8 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "Best match"), (Mode.SEMANTIC, "Meaning only"), (Mode.KEYWORD, "Exact words"))
-SORTS = (("", "By relevance"), (Sort.UPDATED, "By date"))
+MODES = ((Mode.HYBRID, "meaning and words"), (Mode.SEMANTIC, "meaning"), (Mode.KEYWORD, "exact words"))
+SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
 _PARTS = {
@@ -123,9 +123,10 @@ def _said(error: SemanticError) -> dict[str, Any]:
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
-    sorting = Menu("sort", "Sort", [Choice(value, text, value == sort) for value, text in SORTS])
-    matching = Menu("mode", "Match", [Choice(value, text, value == mode) for value, text in MODES])
-    return [*filter_menus(answer, chosen), sorting, matching]
+    sorting = Menu("sort", "Sort", [Choice(value, f"Sort: {text}", value == sort) for value, text in SORTS])
+    matching = Menu("mode", "Match", [Choice(value, f"Match: {text}", value == mode) for value, text in MODES])
+    is_found = answer is not None and any(hit.relevant for hit in answer.results)
+    return [*filter_menus(answer, chosen), *([sorting] if is_found or sort else []), matching]
 
 
 def _examples() -> list[str]:
