@@ -96,7 +96,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         note = answer(page).locator("a.semantic-extract-source").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
-        expect(answer(page)).to_contain_text("Quoted from Home automation.")
+        expect(answer(page)).to_contain_text("Quoted from Home automation")
         expect(page.locator("a.semantic-passage").first).to_be_visible()
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
         expect(page.get_by_role("button", name="Show an answer")).to_be_hidden()

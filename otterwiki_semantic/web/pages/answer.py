@@ -113,7 +113,6 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
         blocks=blocks,
         extracts=[list(group) for _, group in groupby(blocks, key=_names_of_sources)],
         notes=notes,
-        pages=list(dict.fromkeys(trail(hit)[0] for _, hit in numbered.values())),
         markdown=_markdown(blocks, notes),
         message=message or found.message,
         is_writing=is_writing,

@@ -112,8 +112,8 @@ def reasons(hit: Hit) -> tuple[str, ...]:
     known = (
         _RULES.get(why.rule),
         "words in a heading" if why.names else None,
-        f"{share} words" if why.keyword.rank else None,
-        f"{ordinal(rank)} in meaning" if (rank := why.semantic.rank) else None,
+        f"contains {share} words" if why.keyword.rank else None,
+        ("closest in meaning" if rank == 1 else f"{ordinal(rank)} in meaning") if (rank := why.semantic.rank) else None,
         "rest of the page fits" if why.page_credit else None,
         "often linked" if why.links else None,
         "recent" if why.recency else None,

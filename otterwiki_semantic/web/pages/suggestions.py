@@ -49,6 +49,8 @@ def related() -> ResponseReturnValue:
         values["path"] = page_path(query_text(request.args.get("path"), "path"))
         with _circuit_breaker():
             found = extension().index.related(values["path"], _RELATED, values["urls"]).results
+        if "part" not in request.args:
+            values["name"] = extension().pages.page(values["path"], PageRequest()).title
         values["related"] = [page for page in found if page.relevant and page.url]
     except PageNotFoundError:
         pass  # not indexed yet: no related pages

@@ -80,10 +80,10 @@ function show(plot, points) {
     const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
     const nearest = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
     svg.querySelector(".semantic-map-lines").setAttribute("d", nearest.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(linkTo(here), element("span", { textContent: "is near" }), ...nearest.map(linkTo));
+    if (here) byId("nearest").replaceChildren(element("h2", { textContent: here.title }), element("p", {}, linkTo(here, "Open page")), element("p", { textContent: "Near:" }), element("ul", {}, ...nearest.map((each) => element("li", {}, linkTo(each, each.title)))));
   }
 
-  const linkTo = ({ link, title }) => element("a", { href: link.href.baseVal, textContent: title });
+  const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
   const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
 
   function moveTo(x, y) {

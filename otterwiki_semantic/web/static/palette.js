@@ -96,7 +96,7 @@ function showActions() {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("commands", ...group("Commands", commands.filter(isFirst)));
+  fill("commands", ...group("Actions", commands.filter(isFirst)));
   fill("actions", ...group("Actions", [...commands.filter((each) => !isFirst(each)), ...actions]));
 }
 
@@ -125,8 +125,8 @@ function activate(option, isMoved = true) {
 
 /** Show what the keys do now; a text replaces the label of a key. */
 function showKeys() {
-  const { preview, folder, tag } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder;
-  const does = { choose: active, open: active ? (active.href ? "open" : "select") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
+  const { preview, folder, tag, copy } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder;
+  const does = { choose: active, open: active ? (active.href ? "open" : copy == null ? "select" : "run") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
   for (const each of dialog.querySelectorAll("[data-key]")) {
     const shown = does[each.dataset.key];
     each.hidden = !shown;

@@ -53,7 +53,7 @@ def test_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     assert reasons(make_hit(explain=why)) == (
         "words in a heading",
-        "most words",
+        "contains most words",
         "2nd in meaning",
     )
 
