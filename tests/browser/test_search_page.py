@@ -181,6 +181,7 @@ def test_nothing_relevant_is_said_and_what_comes_nearest_is_behind_a_click(
     with opened(chromium, site, look) as page:
         page.goto(f"{site.url}{SEARCH}?q=constitutional+law+of+the+roman+republic")
         expect(page.get_by_role("status")).to_have_text("Nothing in this wiki seems to be about this.")
+        expect(page.get_by_label("Sort")).to_have_count(0)
         expect(page.locator(".semantic-nothing")).to_be_visible()
         assert passages(page) == []
         page.get_by_text("Show the nearest").click()

@@ -74,7 +74,7 @@ def test_without_scripts_they_are_a_page(chromium: Browser, site: LiveWiki) -> N
     with opened(chromium, site, "plain") as page:
         page.goto(f"{site.url}/services/automation")
         page.locator("#column-extra").get_by_role("link", name="Related pages").click()
-        expect(page.get_by_role("heading", name="Related to")).to_be_visible()
+        expect(page.get_by_role("heading", name="Related to Home automation")).to_be_visible()
         expect(page.locator(".semantic-near a").first).to_be_visible()
         expect(page.get_by_role("button", name="Copy wiki link")).to_have_count(0)
 
