@@ -29,7 +29,7 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (50 s)
 	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile fast tests/unit
 
-test: $(VENV)/.for-test ## Test everything (8 min)
+test: $(VENV)/.for-test ## Test everything (6 min)
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.for-lint ## Check style, types and imports (30 s)

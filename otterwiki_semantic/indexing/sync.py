@@ -158,7 +158,8 @@ class Indexer:
         """
         catalog = generation.catalog
         pages, seconds = self.changed_pages, self.embedding.seconds
-        is_whole = self._store_pages(generation, plan, tracker)
+        with catalog.bulk_writes():
+            is_whole = self._store_pages(generation, plan, tracker)
         if is_whole and on_stored is not None:
             on_stored()
         is_whole = is_whole and (not plan.embed or self._embed_pending(generation, plan, tracker, should_yield))

@@ -18,8 +18,8 @@ IN_LIST = "IN (SELECT value FROM json_each(?))"
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
 """Pages of the write-ahead log per checkpoint, and the maximum size of the log while nothing is written."""
-_WRITER_CACHE_KB = 32_768
-"""Maximum memory for the blocks of a transaction; without room, SQLite writes them several times. It is freed afterwards."""
+_CACHE_KB, _BULK_CACHE_KB = 2_000, 32_768
+"""Memory for the pages of a transaction: SQLite's default, and for many changes. Without room, it writes pages repeatedly."""
 _FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
 """Maximum free pages in the file, as a share and in addition, and the pages to vacuum at once, in about 10 ms."""
 _PAGE_BYTES = 8192
@@ -48,7 +48,6 @@ class SqliteFile:
                 self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                 self._writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._writer.execute("PRAGMA journal_mode = WAL")
-            self._writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KB}")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}")
             if is_new:
@@ -101,7 +100,6 @@ class SqliteFile:
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
-                self._writer.execute("PRAGMA shrink_memory")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -180,6 +178,19 @@ class SqliteFile:
                 with suppress(sqlite3.Error):
                     self._writer.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def bulk_writes(self) -> Iterator[None]:
+        """Give the transactions of the block more memory."""
+        self._set_cache(_BULK_CACHE_KB)
+        try:
+            yield
+        finally:
+            self._set_cache(_CACHE_KB)
+
+    def _set_cache(self, kilobytes: int) -> None:
+        with self._writing, self._translate_errors():
+            self._writer.execute(f"PRAGMA cache_size = -{kilobytes}")
 
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
         """Open the file. Only the mode `rwc` creates it, so that a missing file is noticed."""
