@@ -181,7 +181,7 @@ class SqliteFile:
 
     @contextmanager
     def bulk_writes(self) -> Iterator[None]:
-        """Give the transactions of the block more memory."""
+        """Allow transactions in the block more memory; use this where many pages are stored."""
         self._set_cache(_BULK_CACHE_KB)
         try:
             yield

@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
 
 @pytest.fixture
 def served(settings: Settings, server: RunningChroma) -> Settings:
-    """Those of a small wiki that searches in the server."""
+    """Settings of a small wiki whose searches ask the server."""
     return replace(settings, chroma_url=server.url, vector_search="chroma", vectors="float32", pages=())
 
 

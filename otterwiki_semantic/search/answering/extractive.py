@@ -68,7 +68,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     words = len(shown.split())
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
-        is_new = text.casefold() not in shown and not text.endswith(_UNFINISHED)
+        is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
             extracts.append(each.extract())
             shown += f"\n{text.casefold()}"

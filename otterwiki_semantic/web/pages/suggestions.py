@@ -50,7 +50,7 @@ def related() -> ResponseReturnValue:
         with _circuit_breaker():
             found = extension().index.related(values["path"], _RELATED, values["urls"]).results
         if "part" not in request.args:
-            values["name"] = extension().pages.page(values["path"], PageRequest()).title
+            values["name"] = _title(values["path"])
         values["related"] = [page for page in found if page.relevant and page.url]
     except PageNotFoundError:
         pass  # not indexed yet: no related pages
