@@ -1,4 +1,4 @@
-"""A wiki of a million passages: its build by stage, memory, disk, searches, edits and starts; embedded, and on a server.
+"""A wiki of a million passages: its build by stage, memory, disk, searches, edits and starts; on a server, and embedded.
 
 Pages are generated, and stored in a git repository; vectors are drawn by a model that takes next to no time, so that what is
 measured is everything else. Only run if it is named; `--passages 20000` tries it with a smaller wiki.
@@ -36,10 +36,14 @@ _LOOK_SECONDS, _SAY_SECONDS = 0.25, 60.0
 _LONGEST_SECONDS = 12 * 3600.0
 _WAIT_SECONDS = 10.0
 _MB = 2**20
-_VARIANTS: dict[str, dict[str, str]] = {
-    "ChromaDB if that is faster": {},
-    "exact search": {"SEMANTIC_VECTOR_SEARCH": "exact"},
-    "ChromaDB": {"SEMANTIC_VECTOR_SEARCH": "chroma"},
+_ON_SERVER: dict[str, dict[str, str]] = {
+    "exact search": {"SEMANTIC_VECTOR_SEARCH": "exact", "SEMANTIC_VECTORS": "int8"},
+    "a ChromaDB server": {"SEMANTIC_VECTOR_SEARCH": "chroma"},
+    "a ChromaDB server and vectors in memory": {"SEMANTIC_VECTOR_SEARCH": "chroma", "SEMANTIC_VECTORS": "int8"},
+}
+_EMBEDDED: dict[str, dict[str, str]] = {
+    "the defaults": {},
+    "embedded ChromaDB": {"SEMANTIC_VECTOR_SEARCH": "chroma"},
 }
 
 
@@ -51,7 +55,7 @@ def measure(options: Options) -> Iterator[Figure]:
 
 
 def _measure(options: Options) -> Iterator[Figure]:
-    """Yield the figures of the embedded index, then of the same index with its vectors on a server."""
+    """Yield the figures of an index with its vectors on a server, then of the same index with its vectors embedded."""
     pages = (_SMALL if options.small else options.passages) // _PASSAGES_A_PAGE
     say(f"a wiki of {pages:,} pages")
     start = time.perf_counter()
@@ -60,22 +64,23 @@ def _measure(options: Options) -> Iterator[Figure]:
     with scratch() as place:
         model = write_drawn_model(place / "model")
         wiki = _Wiki(shutil.copytree(repository, place / "repository", symlinks=True), place / "index", model, pages)
-        yield from wiki.build()
-        for name, settings in _VARIANTS.items():
-            yield from wiki.use(name, settings)
         server = RunningChroma(place / "server")
         server.start()
         try:
-            with wiki.served({"SEMANTIC_CHROMA_URL": server.url}) as live:
-                stages = wiki.settle(live)
-            yield Figure("server: filled from the catalog", stages["ChromaDB filled"], "s")
-            on_server = {"SEMANTIC_CHROMA_URL": server.url, "SEMANTIC_VECTOR_SEARCH": "chroma"}
-            yield from wiki.use("a ChromaDB server", on_server)
-            yield from wiki.use("a ChromaDB server and vectors in memory", {**on_server, "SEMANTIC_VECTORS": "int8"})
+            yield from wiki.build({"SEMANTIC_CHROMA_URL": server.url})
+            for name, settings in _ON_SERVER.items():
+                yield from wiki.use(name, {"SEMANTIC_CHROMA_URL": server.url, **settings})
             yield Figure("server: resident memory", resident(server.pid), "MB")
             yield Figure("server: disk", tree_bytes(server.directory) / _MB, "MB")
         finally:
             server.stop()
+        with wiki.served({}) as live:
+            stages = wiki.settle(live)
+            yield Figure("embedded: filled from the catalog", stages["ChromaDB filled"], "s")
+            yield from _memory("after the filling", live)
+        yield from wiki.disk()
+        for name, settings in _EMBEDDED.items():
+            yield from wiki.use(name, settings)
 
 
 class _Wiki:
@@ -92,16 +97,14 @@ class _Wiki:
         own = {"SEMANTIC_MODEL": self._model, "SEMANTIC_CHUNKS": "minilm", "SEMANTIC_CHROMA_DOCUMENTS": "false"}
         return ServedWiki(self._repository, self._data_dir, settings={**own, "SEMANTIC_PAGES": "none", **settings})
 
-    def build(self) -> Iterator[Figure]:
-        """Yield the seconds of each stage of a first build, and the disk that it takes."""
-        with self.served({}) as live:
+    def build(self, settings: dict[str, str]) -> Iterator[Figure]:
+        """Yield the seconds of each stage of a first build."""
+        with self.served(settings) as live:
             stages = self.settle(live)
-            chunks = live.status()["chunks"]
-            yield Figure("passages", chunks, "")
+            yield Figure("passages", live.status()["chunks"], "")
             for stage, seconds in stages.items():
                 yield Figure(f"first build: {stage}", seconds, "s", note="since the start")
             yield from _memory("after the build", live)
-        yield from self._disk(chunks)
 
     def settle(self, live: ServedWiki) -> dict[str, float]:
         """Wait until all is done; return the seconds after which each stage was."""
@@ -127,7 +130,8 @@ class _Wiki:
         say(", ".join(f"{stage}: {seconds:.0f} s" for stage, seconds in done.items()))
         return done
 
-    def _disk(self, chunks: int) -> Iterator[Figure]:
+    def disk(self) -> Iterator[Figure]:
+        """Yield the disk space of each part of the index."""
         (generation,) = (self._data_dir / "generations").iterdir()
         parts = {
             "catalog": (generation / "catalog.sqlite3").stat().st_size,
@@ -135,7 +139,7 @@ class _Wiki:
             "ChromaDB": sum(map(tree_bytes, generation.glob("chroma-*"))),
         }
         for name, size in parts.items():
-            yield Figure(f"disk: {name}", size / _MB, "MB", note=f"{size / chunks / 1024:.2f} KB a passage")
+            yield Figure(f"disk: {name}", size / _MB, "MB")
 
     def use(self, way: str, settings: dict[str, str]) -> Iterator[Figure]:
         """Yield start, memory, searches and edits of the wiki that is served in some way."""

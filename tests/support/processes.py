@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,9 +15,30 @@ from pathlib import Path
 
 def is_running(pid: int) -> bool:
     try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return _state(Path(f"/proc/{pid}")) != "Z"
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Stop a process while the block runs.
+
+    The signal only asks for it: until every thread has stopped, which takes a while on busy processors, it may still answer.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + 60
+        while not all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()):
+            assert time.monotonic() < deadline, f"process {pid} has not stopped"
+            time.sleep(0.001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _state(process: Path) -> str:
+    return (process / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def wait_until_ended(pid: int, seconds: float = 60) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import resource
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +20,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage.chroma.mirror import VectorMirror
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from tests.support.live_wiki import commit, eventually, is_settled
+from tests.support.processes import frozen
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 
@@ -133,7 +132,6 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
     index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    os.kill(server.pid, signal.SIGSTOP)
     asked, query = list[Any](), ChromaServerStore.query
 
     def counted(*arguments: Any) -> Any:
@@ -141,7 +139,7 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         return query(*arguments)
 
     monkeypatch.setattr(ChromaServerStore, "query", counted)
-    try:
+    with frozen(server.pid):
         assert best(index, "vegetables") == "garden"
         eventually(lambda: index.status().problems, why="the server that does not answer is a problem")
         rest = mirror_of(index)._rest = Cooldown(3600)
@@ -152,8 +150,6 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         assert len(asked) == before
         save_bees(index, tmp_path)
         rest.stop()
-    finally:
-        os.kill(server.pid, signal.SIGCONT)
     index.notify()
     check_recovery(index)
 

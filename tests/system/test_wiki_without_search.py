@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
+from tests.support.processes import frozen
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,8 @@ def owner_pid(live: LiveWiki) -> int:
 
 @contextmanager
 def a_frozen_owner(live: LiveWiki) -> Iterator[None]:
-    pid = owner_pid(live)
-    os.kill(pid, signal.SIGSTOP)
-    yield
-    os.kill(pid, signal.SIGCONT)
+    with frozen(owner_pid(live)):
+        yield
 
 
 @contextmanager
