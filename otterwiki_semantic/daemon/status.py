@@ -188,8 +188,8 @@ def _bad(found: Sequence[tuple[str, str]], what: str, hint: str) -> list[Problem
 
 
 def _not_shown(generation: Generation | None, urls: PageUrls) -> list[Problem]:
-    pages = () if generation is None or urls.retains_case else generation.catalog.pages.facts()
-    hidden = [page.path for page in pages if not urls.shows(page.path)]
+    paths = () if generation is None or urls.retains_case else generation.catalog.pages.with_capitals()
+    hidden = [path for path in paths if not urls.shows(path)]
     if not hidden:
         return []
     message = f"the wiki cannot show {len(hidden)} of its pages, such as {min(hidden)}: their names have capitals"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,12 +153,11 @@ class Catalog(SqliteFile):
 
     def set_rule(self, name: str, rule: Sequence[str], removed: Iterable[str] = ()) -> None:
         """Set a rule, and remove the pages that it excludes. The catalog equals no commit until `end_change`."""
-        with self.write() as connection:
+        with self._write_pages() as (connection, changes):
             for path in removed:
-                self._delete(connection, path)
+                self._delete(connection, path, changes)
             values = ((name, json.dumps(rule)), ("changing", f"another rule: {name}"))
             connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
-            connection.execute(schema.NEXT_REVISION)
 
     def begin_change(self, commit: str | None) -> None:
         """Record that pages begin to change towards `commit`. The catalog equals no commit until `end_change`."""
@@ -197,25 +197,32 @@ class Catalog(SqliteFile):
 
     def put_pages(self, pages: Iterable[tuple[Page, Sequence[str]]]) -> None:
         """Insert or replace pages in one transaction. Each comes with the vector ids of its chunks."""
-        with self.write() as connection:
+        with self._write_pages() as (connection, changes):
             for page, vectors in pages:
-                self._delete(connection, page.path)
-                schema.insert_page(connection, page, vectors)
-                add_labels(connection, page.path, page.aliases)
+                self._delete(connection, page.path, changes)
+                schema.insert_page(connection, page, vectors, changes)
+                add_labels(connection, page.path, page.aliases, changes)
                 expect_vectors(connection, page.path)
-            connection.execute(schema.NEXT_REVISION)
 
     def remove_pages(self, paths: Iterable[str]) -> None:
         """Remove pages and their chunks, in one transaction."""
-        with self.write() as connection:
+        with self._write_pages() as (connection, changes):
             for path in paths:
-                self._delete(connection, path)
+                self._delete(connection, path, changes)
+
+    @contextmanager
+    def _write_pages(self) -> Iterator[tuple[sqlite3.Connection, schema.WordChanges]]:
+        """Yield the writing connection for one transaction, and the changes to the vocabularies that it ends with."""
+        changes = schema.WordChanges()
+        with self.write() as connection:
+            yield connection, changes
+            changes.write(connection)
             connection.execute(schema.NEXT_REVISION)
 
-    def _delete(self, connection: sqlite3.Connection, path: str) -> None:
+    def _delete(self, connection: sqlite3.Connection, path: str, changes: schema.WordChanges) -> None:
         forget_vectors(connection, path)
-        delete_labels(connection, path)
-        self._pages_to_merge += _MERGED_PER_CHUNK * schema.delete_page(connection, path)
+        delete_labels(connection, path, changes)
+        self._pages_to_merge += _MERGED_PER_CHUNK * schema.delete_page(connection, path, changes)
 
     def invalidate_pages(self, paths: Sequence[str]) -> None:
         """Record that unchanged pages must be indexed again. The catalog equals no commit until then."""

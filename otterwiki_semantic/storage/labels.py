@@ -16,7 +16,7 @@ from otterwiki_semantic.content.analysis import name_key, name_parts
 from otterwiki_semantic.content.markdown import slug
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.storage.filters import Filter
-from otterwiki_semantic.storage.schema import count_words, decode_list, read_revision
+from otterwiki_semantic.storage.schema import WordChanges, decode_list, read_revision
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
 _CUT = "…"
@@ -103,7 +103,7 @@ def section_labels(title: str, section_path: str, headings: str, anchor: str) ->
             yield SectionLabel(heading, known, anchor if known == path else "" if heading.endswith(_CUT) else slug(heading))
 
 
-def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str]) -> None:
+def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str], changes: WordChanges) -> None:
     """Add the labels of an inserted page, unless it is excluded."""
     page = _page(connection, path)
     if page is None:
@@ -119,10 +119,10 @@ def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str]
         rows.append((label, _key(heading), "", _joined(own), page_words))
     statement = "INSERT INTO labels (rowid, key, path_key, words, page_words) VALUES (?, ?, ?, ?, ?)"
     connection.executemany(statement, rows)
-    count_words(connection, "label_words", words, 1)
+    changes.add("label_words", words)
 
 
-def delete_labels(connection: sqlite3.Connection, path: str) -> None:
+def delete_labels(connection: sqlite3.Connection, path: str, changes: WordChanges) -> None:
     """Delete the labels of a page that is about to be deleted."""
     page = _page(connection, path)
     if page is None:
@@ -135,7 +135,7 @@ def delete_labels(connection: sqlite3.Connection, path: str) -> None:
         for row in connection.execute("SELECT words, page_words FROM labels WHERE rowid = ?", label):
             words.update(*map(str.split, row))
     connection.executemany("DELETE FROM labels WHERE rowid = ?", labels)
-    count_words(connection, "label_words", words, -1)
+    changes.remove("label_words", words)
 
 
 def _page(connection: sqlite3.Connection, path: str) -> tuple[int, str] | None:

@@ -113,13 +113,18 @@ class PageTable:
 
     def problems(self) -> list[tuple[str, str]]:
         """Return the path of each page with an indexing problem and the reason, by path."""
-        rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL ORDER BY path")
-        return [tuple(row) for row in rows]
+        rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL")
+        return sorted(tuple(row) for row in rows)  # SQLite would read the pages in the order of their paths, which is slow
 
     def labels(self) -> list[tuple[str, str, str | None]]:
         """Return the path, title and category of every page except attached files, by path."""
         statement = f"SELECT path, title, category FROM pages WHERE {_NO_FILE} ORDER BY path"
         return [tuple(row) for row in self._database.select(statement)]
+
+    def with_capitals(self) -> list[str]:
+        """Return the path of every page except attached files whose path has capitals, or other characters that are folded."""
+        rows = self._database.select(f"SELECT path FROM pages WHERE path != path_key AND {_NO_FILE}")
+        return [row["path"] for row in rows]
 
     def facts(self) -> list[PageFacts]:
         """Return the facts about every page except attached files, by path."""

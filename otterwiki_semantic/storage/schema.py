@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -106,7 +107,7 @@ def read_revision(database: SqliteFile) -> int:
     return int(revision)
 
 
-def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
+def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str], changes: WordChanges) -> None:
     """Insert a page and its chunks with these vectors; the keyword index uses the ids of the chunks."""
     if page.indexed is Indexed.NOT:
         connection.execute("INSERT INTO excluded_pages VALUES (?, ?)", (page.path, page.blob))
@@ -125,7 +126,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     words = page.words or page_words(page)
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", ((key, page.path, ordinal) for key, ordinal in words.names))
     connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
-    count_words(connection, "words", words.spelled, 1)
+    changes.add("words", words.spelled)
     for ordinal, (chunk, vector, (headings, body)) in enumerate(zip(page.chunks, vectors, words.chunks, strict=True)):
         signature = minhash_signature(comparison_text(f"{words.title} {headings}", body))
         chunk_row = (
@@ -146,13 +147,13 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
     return connection.execute(statement, values).lastrowid
 
 
-def delete_page(connection: sqlite3.Connection, path: str) -> int:
+def delete_page(connection: sqlite3.Connection, path: str, changes: WordChanges) -> int:
     """Delete a page and its chunks, make their vectors candidates for garbage collection; return the number of chunks."""
     vectors = "SELECT vector FROM chunks JOIN vectors ON vectors.id = vector WHERE path = ?"
     connection.execute(f"INSERT OR IGNORE INTO suspects {vectors}", (path,))
     mark_stale(connection, path)
     texts = [row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))]
-    count_words(connection, "words", sorted(spelled_words(*texts)), -1)
+    changes.remove("words", spelled_words(*texts))
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
     for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers", "files"):
@@ -165,12 +166,26 @@ def mark_stale(connection: sqlite3.Connection, path: str) -> None:
     connection.execute(f"INSERT OR IGNORE INTO stale SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}", (path,))
 
 
-def count_words(connection: sqlite3.Connection, table: str, words: Collection[str], count: int) -> None:
-    """Add a page's words to a vocabulary; a `count` of -1 removes them."""
-    upsert = f"INSERT INTO {table} (word, pages) VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
-    connection.executemany(upsert, ((word, count) for word in words))
-    if count < 0:
-        connection.executemany(f"DELETE FROM {table} WHERE word = ? AND pages <= 0", ((word,) for word in words))
+class WordChanges:
+    """How many more or fewer pages have each word. Written once for all pages of a transaction, which share most words."""
+
+    def __init__(self) -> None:
+        self._changes = {"words": Counter[str](), "label_words": Counter[str]()}
+
+    def add(self, table: str, words: Collection[str]) -> None:
+        self._changes[table].update(words)
+
+    def remove(self, table: str, words: Collection[str]) -> None:
+        self._changes[table].subtract(words)
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Change the vocabularies; words without pages are deleted."""
+        for table, words in self._changes.items():
+            upsert = "VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
+            changed = [(word, count) for word, count in words.items() if count]
+            connection.executemany(f"INSERT INTO {table} (word, pages) {upsert}", changed)
+            fewer = [(word,) for word, count in changed if count < 0]
+            connection.executemany(f"DELETE FROM {table} WHERE word = ? AND pages <= 0", fewer)
 
 
 def _encode_list(values: tuple[str, ...]) -> str:

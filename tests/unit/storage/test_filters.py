@@ -8,7 +8,7 @@ import pytest
 
 from otterwiki_semantic.core.records import Filters, LastChange, Page
 from otterwiki_semantic.storage.filters import Filter, page_filter
-from otterwiki_semantic.storage.schema import TABLES, insert_page
+from otterwiki_semantic.storage.schema import TABLES, WordChanges, insert_page
 
 PAGES = (
     Page("a", "blob", "A", "Home", ("Red", "blue"), 1, (), last_change=LastChange(10, "commit")),
@@ -65,7 +65,7 @@ def test_pages_are_filtered_whatever_the_case(filters: Filters, expected: list[s
     connection = sqlite3.connect(":memory:")
     connection.executescript(TABLES)
     for page in PAGES:
-        insert_page(connection, page, ())
+        insert_page(connection, page, (), WordChanges())
     where = page_filter(filters)
     found = connection.execute(f"SELECT path FROM pages WHERE {where.sql} ORDER BY path_key", where.values)
     assert [path for (path,) in found] == expected
