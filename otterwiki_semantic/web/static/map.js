@@ -3,7 +3,7 @@ import { placeLabels } from "./map_labels.js";
 import { delayed, element, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
-const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, NEAREST = 3;
+const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, NEAREST = 3;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const byId = (name) => document.getElementById(`semantic-map-${name}`);
@@ -80,10 +80,11 @@ function show(plot, points) {
     const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
     const nearest = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
     svg.querySelector(".semantic-map-lines").setAttribute("d", nearest.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(element("h2", { textContent: here.title }), element("p", {}, linkTo(here, "Open page")), element("p", { textContent: "Near:" }), element("ul", {}, ...nearest.map((each) => element("li", {}, linkTo(each, each.title)))));
+    if (here) byId("nearest").replaceChildren(element("h2", { textContent: here.title }), element("p", {}, linkTo(here, "Open page")), element("p", { textContent: "Near:" }), listOf(nearest));
   }
 
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
+  const listOf = (pages) => element("ul", {}, ...pages.map((each) => element("li", {}, linkTo(each, each.title))));
   const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
 
   function moveTo(x, y) {
@@ -201,6 +202,8 @@ function show(plot, points) {
       const dots = hole.parentElement.querySelectorAll(found ? ".semantic-map-found path" : "a path");
       hole.setAttribute("d", [...dots].map((each) => each.getAttribute("d")).join(""));
     }
+    const best = [...(found ?? [])].slice(0, MOST_LISTED);
+    byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
     label();
   };
 }

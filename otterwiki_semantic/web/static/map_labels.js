@@ -37,6 +37,7 @@ function arranged(points, most, spotsOf, obstacles, names, isForced) {
 }
 
 // Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
+// While pages are found, the labels of others are quiet.
 // They leave room for the names of groups, which are in the picture already.
 export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
@@ -52,13 +53,13 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     else written.push(box);
   }
   taken.push(...written);
-  const isSparse = seen.length <= SPARSE; // all may fit
-  const [lengths, orders] = isSparse ? [LENGTHS, ORDERS] : [[LENGTHS[0]], [ORDERS[0]]];
+  const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
+  const [lengths, orders] = isSparse ? [LENGTHS, found ? [ORDERS[0]] : ORDERS] : [[LENGTHS[0]], [ORDERS[0]]];
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 1;
-  const chosen = (found ? seen.filter((point) => found.has(point)) : seen).slice(0, TRIED);
+  const chosen = [...seen.filter(isFound), ...seen.filter((point) => !isFound(point))].slice(0, TRIED);
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
-  const isForced = (point) => point === here || found?.size <= FEW;
+  const isForced = (point) => point === here || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => lengths.flatMap((longest) => {
     const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
     return spots(...pixel(point), pen.measureText(text).width, away, room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point }));
@@ -76,6 +77,7 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     label.setAttribute("x", x);
     label.setAttribute("y", y);
     label.classList.toggle("semantic-map-chosen", point === here);
+    label.classList.toggle("semantic-quiet", Boolean(found) && !isFound(point));
     return label;
   });
   labels.setAttribute("font-size", FONT_PX / scale);
