@@ -196,6 +196,18 @@ def test_what_a_store_lacks_or_has_needlessly_is_put_right(current: Bench, caplo
     again.close()
 
 
+@pytest.mark.parametrize(("missed", "is_sound"), [(3, True), (4, False)])
+def test_a_store_is_replaced_if_it_misses_more_of_its_vectors_than_an_approximate_search_does(
+    bench: Bench, missed: int, is_sound: bool
+) -> None:
+    bench.add(*range(12))
+    bench.mirror.push()
+    bench.stores[0].upsert([StoredVector(f"v{number}", -unit(number)) for number in range(missed)])
+    bench.mirror._state = MirrorState.UNVERIFIED
+    bench.mirror.push()
+    assert (bench.mirror.store is bench.stores[0]) is is_sound
+
+
 def test_a_collection_with_many_tombstones_is_replaced(current: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 1)
     current.add(*range(10, 13))
