@@ -48,7 +48,7 @@ _MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE = 300, 0.15
 """The most tombstones that a collection may have: this number, or this share of its vectors."""
 _PROBES, _PROBED_RESULTS = 16, 10
 _MISSED_SHARE = 0.25
-"""The share of probes that a sound collection may miss: HNSW is approximate, and misses some of a million of its own vectors."""
+"""The share of probes that a sound collection may miss: among a million vectors, HNSW does not find all of its own."""
 _SAME = 1e-3
 """Cosine distance below which two vectors are equal except for rounding."""
 
