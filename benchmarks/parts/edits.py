@@ -79,11 +79,17 @@ def _edit(editor: Client, reader: Client, sections: Sequence[str], place: int, c
     embedded = _texts_embedded_at_rest(reader)
     sentence = sections[place].partition(".")[0]
     editor.save(_PAGE, _source(sections))
+    seconds = seconds_until_found(reader, sentence)
+    return Edit(seconds, _texts_embedded_at_rest(reader) - embedded, changed)
+
+
+def seconds_until_found(reader: Client, text: str) -> float:
+    """Return the seconds from now until a search for a text has a result that contains it."""
     start = time.perf_counter()
-    while not any(sentence in result["snippet"] for result in reader.results(sentence)):
-        assert time.perf_counter() - start < _LONGEST_SECONDS, f"not found: {sentence}"
+    while not any(text in result["snippet"] for result in reader.results(text)):
+        assert time.perf_counter() - start < _LONGEST_SECONDS, f"not found: {text}"
         time.sleep(_LOOK_SECONDS)
-    return Edit(time.perf_counter() - start, _texts_embedded_at_rest(reader) - embedded, changed)
+    return time.perf_counter() - start
 
 
 def _texts_embedded_at_rest(reader: Client) -> int:

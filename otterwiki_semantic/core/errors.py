@@ -119,7 +119,7 @@ class PageUnreadableError(SemanticError):
 
 
 class ParameterError(SemanticError):
-    """A request parameter is missing or invalid. `parameter` is the name of one that cannot be parsed."""
+    """A request parameter is missing or invalid. `parameter` is its name if its value cannot be parsed."""
 
     code = "invalid_parameter"
 

@@ -7,10 +7,11 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.support.live_wiki import eventually
 
 
 def is_running(pid: int) -> bool:
@@ -28,10 +29,8 @@ def frozen(pid: int) -> Iterator[None]:
     """
     os.kill(pid, signal.SIGSTOP)
     try:
-        deadline = time.monotonic() + 60
-        while not all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()):
-            assert time.monotonic() < deadline, f"process {pid} has not stopped"
-            time.sleep(0.001)
+        threads = Path(f"/proc/{pid}/task")
+        eventually(lambda: all(_state(thread) == "T" for thread in threads.iterdir()), why=f"process {pid} has stopped")
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
