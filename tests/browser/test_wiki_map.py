@@ -137,8 +137,12 @@ def test_colours_tell_folders_or_categories_also_without_scripts(chromium: Brows
     with opened(chromium, site, "plain") as page:
         page.goto(site.url + MAP)
         page.get_by_role("link", name="Category").click()
-        names = [text.strip().rsplit(maxsplit=1)[0] for text in page.locator(".semantic-map-legend li").all_inner_texts()]
-        assert sorted(names) == sorted({point["category"] or "no category" for point in points})
+        groups = page.locator(".semantic-map-legend li")
+        categories = {point["category"] or "no category" for point in points}
+        expect(page.locator("[aria-label=Colours] [aria-current]")).to_have_text("Category")
+        expect(groups).to_have_count(len(categories))
+        names = [text.strip().rsplit(maxsplit=1)[0] for text in groups.all_inner_texts()]
+        assert sorted(names) == sorted(categories)
         largest = page.locator("g.semantic-map-1 a").evaluate_all("all => all.map(link => link.getAttribute('href'))")
         assert set(largest) == {point["url"] for point in points if point["category"] == names[0]}
         colours = page.locator("#semantic-map-plot g[class]:has(a)").evaluate_all(
