@@ -108,6 +108,18 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(page.locator("#semantic-search")).to_have_count(0)
 
 
+def test_the_button_is_at_the_end_of_the_line_of_menus(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        page.goto(f"{demo.url}{SEARCH}?q={FROST.replace(' ', '+')}")
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            button = page.get_by_role("button", name="Show an answer")
+            expect(button).to_be_in_viewport(ratio=1)
+            boxes = [each.bounding_box() for each in (page.get_by_label("Match"), button)]
+            menu, end = [box["y"] + box["height"] / 2 for box in boxes if box]
+            assert menu == pytest.approx(end, abs=2), width
+
+
 def is_question(url: str) -> bool:
     """Whether a request asks, and does not only fetch more of an answer."""
     return "/answer?" in url and "writing=" not in url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import request, url_for
@@ -123,10 +124,17 @@ def _said(error: SemanticError) -> dict[str, Any]:
 
 def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
-    sorting = Menu("sort", "Sort", [Choice(value, f"Sort: {text}", value == sort) for value, text in SORTS])
-    matching = Menu("mode", "Match", [Choice(value, f"Match: {text}", value == mode) for value, text in MODES])
+    sorting, matching = _choices("sort", "Sort", SORTS, sort), _choices("mode", "Match", MODES, mode)
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
     return [*filter_menus(answer, chosen), *([sorting] if is_found or sort else []), matching]
+
+
+def _choices(name: str, label: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
+    """Return a menu that is closed as its label alone while its first value is chosen, as the menus of filters are."""
+    texts = [(value, f"{label}: {text}") for value, text in values]
+    if chosen == values[0][0]:
+        texts[0] = chosen, label
+    return Menu(name, label, [Choice(value, text, value == chosen) for value, text in texts])
 
 
 def _examples() -> list[str]:
