@@ -75,6 +75,7 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         assert "q=protect+plumbing+from+freezing" in page.url
         if look in {"light", "dark"}:
             expect(page.locator("#semantic-preview h2").first).to_be_visible()
+        assert page.locator("#semantic-keys").is_visible() == (look in {"light", "dark"})
         picture(page, f"search-{look}")
         first.click()
         expect(page).to_have_url(re.compile("/services/automation#before-a-cold-spell$"))

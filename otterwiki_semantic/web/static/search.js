@@ -60,7 +60,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       controls.replaceChildren(...menus.childNodes);
       results.replaceChildren(content.firstElementChild);
       shown = text;
-      hideWhole();
+      fit();
       choose(null);
       (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
@@ -153,8 +153,9 @@ window.addEventListener("popstate", () => {
   show(url);
 });
 
-/** Offer the whole passage only where its excerpt is cut. */
-function hideWhole() {
+/** Offer the whole passage only where its excerpt is cut, and list the keys only if there are passages. */
+function fit() {
+  byId("keys").hidden = !passages().length;
   for (const each of results.querySelectorAll(".semantic-open")) {
     const { textContent, scrollHeight, clientHeight } = each.parentElement.querySelector(".semantic-excerpt");
     each.hidden = clientHeight > 0 && clientHeight >= scrollHeight && !/^…|…$/.test(textContent);
@@ -203,6 +204,6 @@ for (const kind of ["pointerover", "focusin"]) {
   });
 }
 
-hideWhole();
+fit();
 preview(pane, first());
 if (isPassing()) poll(new URL(location.href));
