@@ -369,6 +369,13 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     expect(preview).to_be_hidden()
 
 
+def test_the_preview_marks_everything_that_the_excerpt_quotes(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=power+draw+while+the+backup+is+running")
+    page.locator("a.semantic-passage", has_text="backup running: 94").first.hover()
+    marked = page.get_by_role("complementary", name="Preview").locator(".semantic-best")
+    expect(marked).to_contain_text(["all idle", "backup running", "everything busy", "At current prices"])
+
+
 def test_eight_results_fit_on_a_screen(page: Page, site: LiveWiki) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{site.url}{SEARCH}?q=how+do+I+restart+the+machine+after+a+power+cut")

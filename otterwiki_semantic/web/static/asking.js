@@ -9,7 +9,7 @@ const quiet = (textContent) => element("p", { className: "semantic-quiet", textC
 
 /** Return what asks questions and shows their answers in `place`. */
 export function asking(place) {
-  let asked = null; // the answer that is being written: its URL and form data, its id, its last part, and what ends it
+  let asked; // the answer that is being written: its URL and form data, its id, its last part, and what ends it
 
   /** Show the answer that a URL gives, and fetch more of it until it is whole; `form` has the wiki's token. */
   async function ask(url, form) {
@@ -48,12 +48,12 @@ export function asking(place) {
     place.replaceChildren();
   }
 
-  const isThere = () => asked !== null || place.querySelector(".semantic-answer") !== null;
+  const isThere = () => asked || place.querySelector(".semantic-answer");
 
   /** Say why no more comes, below the sentences that came. */
   function fail(reason) {
     const written = place.querySelector(".semantic-answer");
-    const isBegun = Boolean(written?.querySelector(":scope > :not([role=status])"));
+    const isBegun = written?.querySelector(":scope > :not([role=status])");
     const lost = isBegun ? "The answer is incomplete: the connection was lost." : "No answer: the wiki cannot be reached, or you are logged out.";
     const said = quiet(reason ?? lost);
     said.role = "status";

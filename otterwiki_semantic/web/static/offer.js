@@ -21,7 +21,7 @@ function likelyPages(place) {
   const next = latest(), list = element("div"), said = element("p", { className: "sr-only", role: "status" });
   place.append(list, said);
   return async (name) => {
-    const signal = next(), source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing ? { missing: "1" } : {}) })}`;
+    const signal = next(), source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing && { missing: "1" }) })}`;
     const part = name ? await fetchPart(source, { signal }).catch(() => null) : null;
     const text = part?.isOk && part.text.startsWith("<section") ? part.text : ""; // else an error page of a proxy
     if (signal.aborted || text === shown) return;
@@ -38,8 +38,7 @@ function offerPages() {
   begun?.parentElement.after(place);
   const ask = likelyPages(place);
   begun?.addEventListener("input", delayed(() => ask(begun.value.trim()), TYPING_MS));
-  const name = begun?.value.trim() || here.missing;
-  if (name) ask(name);
+  ask(begun?.value.trim() || here.missing);
 }
 
 offerSearch();

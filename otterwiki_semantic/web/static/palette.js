@@ -272,11 +272,11 @@ dialog.addEventListener("keydown", (event) => {
   if (place?.contains(event.target) || pane.contains(event.target) || (event.key === "Enter" && event.target.matches("button"))) return; // they have keys of their own
   const shown = all();
   const at = shown.indexOf(active);
-  const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
+  const isAtEnd = field.selectionStart === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
   else if (event.key === "Enter" && event.shiftKey) follow(action("exact"));
-  else if (event.key === "Enter" && event.altKey) return action("answer") ? (event.preventDefault(), answer()) : undefined;
+  else if (event.key === "Enter" && event.altKey) action("answer") && answer();
   else if (event.key === "Enter") follow(active, event.ctrlKey || event.metaKey);
   else if ((event.key === "ArrowRight" && isAtEnd && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
   else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
@@ -312,7 +312,7 @@ dialog.addEventListener("close", () => {
   showPreview(false);
 });
 
-window.addEventListener("keydown", (event) => {
+addEventListener("keydown", (event) => {
   if (event.isComposing || event.altKey || event.shiftKey) return;
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false])");
   const isCommand = event.ctrlKey || event.metaKey;

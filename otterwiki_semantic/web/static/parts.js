@@ -1,6 +1,6 @@
 // What the scripts share: parts of pages, which the wiki renders, and new elements.
 
-export const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+export const SEARCH = new URL("..", import.meta.url).pathname.slice(0, -1);
 
 /** Return the element of the plugin with an id. */
 export const byId = (name) => document.getElementById(`semantic-${name}`);
@@ -29,7 +29,7 @@ export function failure({ cause }, retry) {
 
 /** Return a function that calls another one some milliseconds after its last call, with `stop` to cancel that. */
 export function delayed(act, milliseconds) {
-  let timer = 0;
+  let timer;
   const later = (...given) => {
     clearTimeout(timer);
     timer = setTimeout(act, milliseconds, ...given);
@@ -40,11 +40,10 @@ export function delayed(act, milliseconds) {
 
 /** Return a function that aborts the previous request, and returns the signal of the next one. */
 export function latest() {
-  let asked = null;
+  let asked;
   return () => {
     asked?.abort();
-    asked = new AbortController();
-    return asked.signal;
+    return (asked = new AbortController()).signal;
   };
 }
 

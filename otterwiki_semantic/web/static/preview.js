@@ -2,6 +2,8 @@
 import { delayed, element, fetchPart } from "./parts.js";
 
 const POINTED_MS = 150, PAGES = 20;
+const BLOCKS = ":is(p, li, pre, tr:has(td), dd):not(li *, dd *, td *)", FOLLOWING = 4; // Node.DOCUMENT_POSITION_FOLLOWING
+const CUT = 20; // letters by which a block is known that an excerpt may cut
 const pages = new Map(); // what was loaded, by URL
 const later = delayed(preview, POINTED_MS);
 let shown = null; // the passage that is shown
@@ -15,8 +17,9 @@ export async function preview(pane, passage) {
   pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
   if (pane.hidden) return;
   const source = passage.dataset.preview;
-  const content = pages.get(source) ?? (await loaded(source));
+  const content = pages.get(source) ?? (await loaded(source).catch(() => null));
   if (shown !== passage) return; // another one was chosen meanwhile
+  if (!content) return void (pane.hidden = true); // the wiki cannot be reached
   if (pages.size > PAGES) pages.clear();
   pages.set(source, content);
   pane.replaceChildren(content.cloneNode(true));
@@ -36,7 +39,7 @@ export function previewSoon(pane, passage) {
 }
 
 async function loaded(source) {
-  const { content } = await fetchPart(source).catch(() => ({ content: document.createDocumentFragment() }));
+  const { content } = await fetchPart(source);
   tidy(content);
   const [title, first] = content.querySelectorAll("h1, h2");
   if (first && first.textContent.trim() === title.textContent.trim()) first.hidden = true;
@@ -50,17 +53,23 @@ export function tidy(content) {
   for (const each of content.querySelectorAll("a, area")) each.rel = "noopener";
 }
 
-/** Mark the passage in the pane, and scroll to it. */
+const letters = (text) => text.replace(/[^\p{L}\p{N}]+/gu, "");
+
+/** Mark what a passage quotes in the pane, and scroll to it. */
 function show(pane, passage) {
-  const [anchor, directive = ""] = new URL(passage.href).hash.slice(1).split(":~:text=");
-  const ends = directive.split(",").map(decodeURIComponent); // a long sentence or a row is named by its ends
-  const heading = anchor && pane.querySelector(`[id="${CSS.escape("preview-" + decodeURIComponent(anchor))}"]`);
-  const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || heading.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING);
-  const block = directive && blocks.find((each) => ends.every((end) => each.textContent.replace(/\s+/g, " ").includes(end)));
-  if (block) block.classList.add("semantic-best");
-  const top = (place) => place.getBoundingClientRect().top, gap = pane.firstElementChild.offsetHeight + 12; // the title stays in view
-  const scroll = (place) => (pane.scrollTop += top(place) - top(pane) - gap);
+  const [anchor, directive] = new URL(passage.href).hash.slice(1).split(":~:text=");
+  const heading = anchor && pane.querySelector("#" + CSS.escape("preview-" + decodeURIComponent(anchor)));
+  const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & FOLLOWING);
+  const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent);
+  const ends = directive?.split(",").map(decodeURIComponent).map(letters); // a long sentence or a row is named by its ends
+  const best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
+  for (const step of [-1, 1]) {
+    const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
+    for (let at = best; blocks[at] && (at === best || isQuoted(texts[at])); at += step) blocks[at].classList.add("semantic-best");
+  }
+  const box = (place) => place.getBoundingClientRect(), gap = pane.firstElementChild.offsetHeight + 12; // the title stays in view
+  const scroll = (place) => (pane.scrollTop += box(place).top - box(pane).top - gap);
   pane.scrollTop = 0;
   if (heading || block) scroll(heading || block);
-  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) scroll(block);
+  if (block && box(block).bottom > box(pane).bottom) scroll(block);
 }

@@ -10,9 +10,9 @@ const said = byId("said"); // for screen readers: only what stays
 const results = byId("results");
 const controls = byId("controls");
 const pane = byId("preview");
-const isWide = window.matchMedia("(min-width: 1200px)");
+const isWide = matchMedia("(min-width: 1200px)");
 let shown = ""; // the results in the page, as the wiki rendered them
-let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
+let noted = new URL(location).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
 let asked = null; // the signal of the request in progress
 let chosen = null; // the passage that the arrow keys have reached; the focus stays in the field
@@ -63,7 +63,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       fit();
       choose(null);
       (pane.hidden ? preview : previewSoon)(pane, first());
-      if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
+      if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
       if (used !== null) (controls.querySelector(`[name="${used}"]`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
@@ -83,11 +83,11 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 }
 
 /** Return whether the results will change soon: the index is being built, or could not answer. */
-const isPassing = () => results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
+const isPassing = () => results.querySelector("[data-is-passing]") !== null;
 
 function say(text, { isHeard = true } = {}) {
   status.textContent = text;
-  if (isHeard && said.textContent.trim() !== text) said.textContent = text;
+  if (isHeard && said.textContent !== text) said.textContent = text;
 }
 
 function stopTimers() {
@@ -98,9 +98,8 @@ const normalized = (url) => [...url.searchParams].filter(([name, value]) => name
 
 /** Make a URL that of the page, in a new history entry unless the last one is an unfinished query. */
 function enter(url, isUnfinished) {
-  if (normalized(url) !== normalized(new URL(location.href))) {
-    if (isDraft) history.replaceState(null, "", url);
-    else history.pushState(null, "", url);
+  if (normalized(url) !== normalized(new URL(location))) {
+    history[isDraft ? "replaceState" : "pushState"](null, "", url);
     isDraft = isUnfinished;
   } else if (!isUnfinished) isDraft = false;
 }
@@ -144,8 +143,8 @@ results.addEventListener("toggle", async ({ target }) => {
   else target.dataset.source = source; // try again when it is opened again
 }, true);
 
-window.addEventListener("popstate", () => {
-  const url = new URL(location.href);
+addEventListener("popstate", () => {
+  const url = new URL(location);
   if (normalized(url) === normalized(new URL(current))) return; // only the fragment differs
   stopTimers();
   isDraft = false;
@@ -155,14 +154,14 @@ window.addEventListener("popstate", () => {
 
 /** Offer the whole passage only where its excerpt is cut, and list the keys only if there are passages. */
 function fit() {
-  byId("keys").hidden = !passages().length;
+  byId("keys").hidden = !passages()[0];
   for (const each of results.querySelectorAll(".semantic-open")) {
     const { textContent, scrollHeight, clientHeight } = each.parentElement.querySelector(".semantic-excerpt");
     each.hidden = clientHeight > 0 && clientHeight >= scrollHeight && !/^…|…$/.test(textContent);
   }
 }
 
-const passages = () => [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
+const passages = () => [...results.querySelectorAll(".semantic-passage[href]")].filter((link) => link.checkVisibility());
 
 /** Return the passage to preview; none in a narrow window. */
 const first = () => (isWide.matches ? passages()[0] : null);
@@ -186,7 +185,7 @@ byId("search").addEventListener("keydown", (event) => {
   const at = links.indexOf(isField ? chosen : event.target);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Enter" && isField && chosen) {
-    if (event.ctrlKey || event.metaKey) window.open(chosen.href, "_blank", "noopener");
+    if (event.ctrlKey || event.metaKey) open(chosen.href, "_blank", "noopener");
     else location.assign(chosen.href);
   } else if (event.ctrlKey || event.metaKey) return;
   else if (event.key === "Escape" && isField && chosen) choose(null);
@@ -199,11 +198,11 @@ byId("search").addEventListener("keydown", (event) => {
 
 for (const kind of ["pointerover", "focusin"]) {
   results.addEventListener(kind, (event) => {
-    const link = event.target.closest("a.semantic-passage[href]");
+    const link = event.target.closest(".semantic-passage[href]");
     if (link && isWide.matches && !chosen && event.pointerType !== "touch") previewSoon(pane, link);
   });
 }
 
 fit();
 preview(pane, first());
-if (isPassing()) poll(new URL(location.href));
+if (isPassing()) poll(new URL(location));
