@@ -136,9 +136,9 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    `bars` are the hours with searches: each with its distance in hours from `start`, which is in seconds since 1970, and the
-    distances of p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the
-    current hour; its `width` is a day, or a week if searches are older. `top_unanswered` is the upper end of the other scale.
+    `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
+    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour; its
+    `width` is a day, or a week if searches are older. `top_unanswered` is the upper end of the other scale.
     """
     if not hours:
         return None
@@ -152,7 +152,8 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
         "decades": decades,
         "width": end - start,
-        "start": start * 3600,
+        "searches": sum(hour.count for hour in hours),
+        "unanswered": sum(hour.unanswered for hour in hours),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }
 

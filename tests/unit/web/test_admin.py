@@ -16,7 +16,8 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     assert chart == {
         "bars": list(zip((90, 114, 162), hours, (0, 0, 0), (1, 2, 2), strict=True)),
         "width": 168,
-        "start": datetime(2025, 12, 28, 6, tzinfo=UTC).timestamp(),
+        "searches": 9,
+        "unanswered": 0,
         "decades": 2,
         "top_unanswered": 10,
     }
