@@ -46,6 +46,11 @@ def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, 
         page.get_by_role("button", name="Dismiss: plans/next year").press("Enter")
         expect(page.get_by_role("region", name="Orphaned pages")).to_be_visible()
         expect(page.get_by_text("plans/next year")).to_have_count(0)
+        undo = page.get_by_role("button", name="Undo")
+        expect(undo).to_be_in_viewport()
+        undo.click()
+        expect(undo).to_have_count(0)
+        page.get_by_role("button", name="Dismiss: plans/next year").click()
         page.get_by_role("link", name="Show 1 dismissed").click()
         page.get_by_role("button", name="Restore: plans/next year").click()
         expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
@@ -63,6 +68,12 @@ def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWik
         expect(page.get_by_role("link", name="Show 2 dismissed")).to_be_visible()
         for name in names:
             expect(orphans.get_by_role("checkbox", name=name)).to_have_count(0)
+        orphans.get_by_role("checkbox").first.check()
+        expect(page.get_by_role("button", name="Undo")).to_be_hidden()
+        orphans.get_by_role("checkbox").first.uncheck()
+        page.get_by_role("button", name="Undo").click()
+        for name in names:
+            expect(orphans.get_by_role("checkbox", name=name)).to_be_visible()
 
 
 def test_all_findings_of_a_kind_are_selected_at_once(chromium: Browser, site: LiveWiki) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, redirect, request, url_for
+from flask import Blueprint, flash, redirect, request, session, url_for
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
@@ -17,9 +17,12 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, status_of
 
-_FEW, _ALL = 10, 500
+_FEW, _ALL, _AT_ONCE = 10, 500, 100
+"""Findings of a kind that are listed, also of that kind alone; and the most that one request dismisses."""
 _ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
 """Kinds of findings, most important first."""
+_UNDO = "semantic_undo"
+"""The key of the last dismissal in the session, until the page has offered to undo it."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
 pages.after_request(keep_private)
@@ -34,6 +37,8 @@ def health() -> ResponseReturnValue:
         "shows_dismissed": request.args.get("dismissed", ""),
         "is_selected": "selected" in request.args,
         "may_write": has_permission("WRITE"),
+        "at_once": _AT_ONCE,
+        "last": session.pop(_UNDO) if _UNDO in session else None,
     }
     status = 200
     try:
@@ -75,14 +80,16 @@ def link() -> ResponseReturnValue:
 @guarded("WRITE", feature="health")
 def dismiss() -> ResponseReturnValue:
     """Dismiss or restore one finding (`only`) or the selected ones (`finding`); a GET, after a login, redirects."""
+    section = request.form.get("section")
     shown = {name: request.form[name] for name in ("kind", "dismissed") if request.form.get(name)}
     if request.method == "POST":
         try:
             findings = request.form.getlist("only") or request.form.getlist("finding")
             asked = parse_parameters(DismissalRequest, {"findings": findings, "restore": request.form.get("restore")})
             extension().index.dismiss(structs.replace(asked, shows_queries=has_permission("ADMIN")))
+            if not asked.restore:
+                session[_UNDO] = {"section": section, "findings": findings}
         except SemanticError as error:
             flash(str(error), "alert-danger")
-    section = request.form.get("section")
     anchor = section if section in set(FindingKind) else None
     return redirect(url_for("semantic_health.health", **shown, _anchor=anchor))  # type: ignore[arg-type]
