@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,22 @@ The marmot digs in the alpine meadow and whistles.
 """
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """The demo's wiki with a page that means harm, and a map."""
-    place = tmp_path_factory.mktemp("map")
-    repository = copy_demo(tmp_path_factory, place)
-    commit(repository, {"animals/marmot.md": HOSTILE})
+@contextmanager
+def demo_with_map(factory: pytest.TempPathFactory, **pages: str) -> Iterator[LiveWiki]:
+    """Serve the demo's wiki with more pages, and a map."""
+    place = factory.mktemp("map")
+    repository = copy_demo(factory, place)
+    if pages:
+        commit(repository, pages)
     with LiveWiki(repository, place / "index", SEMANTIC_PAGES="") as live:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
+        yield live
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    with demo_with_map(tmp_path_factory) as live:
         yield live
 
 
@@ -152,7 +160,7 @@ def test_colours_tell_folders_or_categories_also_without_scripts(chromium: Brows
 
 
 def test_pointing_at_a_page_tells_its_title_and_a_click_opens_it(page: Page, site: LiveWiki) -> None:
-    point = map_of(site)["points"][1]
+    point = map_of(site)["points"][0]
     left, top = place_of(page, point["title"])
     page.mouse.move(left + 9, top)
     assert chosen(page) == point["title"]
@@ -170,7 +178,7 @@ def test_a_touch_tells_the_title_and_the_next_one_opens_the_page(chromium: Brows
     context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
     page = context.new_page()
     show(page, site)
-    point = map_of(site)["points"][1]
+    point = map_of(site)["points"][0]
     left, top = place_of(page, point["title"])
     page.touchscreen.tap(left, top)
     assert chosen(page) == point["title"]
@@ -181,7 +189,7 @@ def test_a_touch_tells_the_title_and_the_next_one_opens_the_page(chromium: Brows
 
 
 def test_the_map_is_enlarged_and_moved(page: Page, site: LiveWiki) -> None:
-    whole, title = view(page), map_of(site)["points"][1]["title"]
+    whole, title = view(page), map_of(site)["points"][0]["title"]
     left, top = map(round, place_of(page, title))
     page.mouse.move(left, top)
     for _ in range(8):
@@ -308,16 +316,17 @@ def test_the_map_fills_its_place_when_the_window_changes(page: Page) -> None:
     assert overlapping(page) == []
 
 
-def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
-    show(page, site, "?q=marmot+in+the+meadow")
-    expect(page.get_by_role("status")).to_have_text("1 page found.")
-    assert found_labels(page) == [f"{TITLE[:23]}…"]
-    described = page.locator("#semantic-map-plot title", has_text=TITLE)
-    expect(described).to_contain_text('"><img src=x onerror="window.harmed=1">')
-    page.get_by_role("link", name="Category").click()
-    expect(page.locator(".semantic-map-legend")).to_contain_text('"><img src=x')
-    expect(page.locator("tbody th").first).to_have_text(TITLE)
-    assert page.evaluate("window.harmed") is None
+def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with demo_with_map(tmp_path_factory, **{"animals/marmot.md": HOSTILE}) as wiki, opened(chromium, wiki) as page:
+        show(page, wiki, "?q=marmot+in+the+meadow")
+        expect(page.get_by_role("status")).to_have_text("1 page found.")
+        assert found_labels(page) == [f"{TITLE[:23]}…"]
+        described = page.locator("#semantic-map-plot title", has_text=TITLE)
+        expect(described).to_contain_text('"><img src=x onerror="window.harmed=1">')
+        page.get_by_role("link", name="Category").click()
+        expect(page.locator(".semantic-map-legend")).to_contain_text('"><img src=x')
+        expect(page.locator("tbody th").first).to_have_text(TITLE)
+        assert page.evaluate("window.harmed") is None
 
 
 def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
