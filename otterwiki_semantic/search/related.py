@@ -40,6 +40,11 @@ def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls:
     return pages_near(generation, own, path, links, n, scale, urls, reader.chunks(own[0]))
 
 
+def are_related(own: Vectors, other: Vectors, scale: Scale) -> bool:
+    """Whether two pages are near enough for `related_pages`."""
+    return _similarity(_nearest_pairs(own, other, _PAIRS)) >= scale.from_bundled(_FLOOR)
+
+
 def pages_near(
     generation: Generation,
     own: Vectors,

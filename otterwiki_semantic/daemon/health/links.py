@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import name_key, words
 from otterwiki_semantic.content.pages import find_links, find_name, page_key, prose
-from otterwiki_semantic.core.records import Finding, FindingKind, Notation
+from otterwiki_semantic.core.records import Finding, FindingKind, Notation, PlaceInPage
 from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, new_finding
+from otterwiki_semantic.search import are_related
 from otterwiki_semantic.storage import PageFacts
 
 _OWN = ("-", "static")
@@ -34,13 +35,22 @@ _MAX_READ = 5_000
 
 
 def find_orphans(survey: Survey) -> Findings:
-    """Return a finding for each page without a link from another page, by path."""
+    """Return a finding for each page without a link from another page, by path; the first 500 with related pages."""
     linked = {target for _, target in survey.links}
+    orphans = [path for path, page in survey.by_path.items() if page.key not in linked]
+    related = dict(_related(survey, orphans[:MAX_FINDINGS]))
     return [
-        new_finding(FindingKind.ORPHAN, path, pages=[survey.page(path)])
-        for path, page in survey.by_path.items()
-        if page.key not in linked
+        new_finding(FindingKind.ORPHAN, path, pages=[survey.page(path)], neighbours=related.get(path, ())) for path in orphans
     ]
+
+
+def _related(survey: Survey, paths: list[str]) -> Iterator[tuple[str, tuple[PlaceInPage, ...]]]:
+    """Yield pages, each with those of the nearest that are related to it."""
+    reader = survey.generation.catalog.reader
+    for path, others in survey.nearest(paths):
+        vectors = reader.page_vectors([path, *(other for other, _ in others)])
+        near = [other for other, _ in others if {path, other} <= vectors.keys()]
+        yield path, tuple(survey.page(other) for other in near if are_related(vectors[path], vectors[other], survey.scale))
 
 
 def find_broken_links(survey: Survey) -> Findings:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.attachments import file_kind
@@ -23,6 +25,9 @@ MAX_PAGES = 20
 _SLICE_SECONDS, _REST_FACTOR = 0.02, 4
 """CPU time of a slice, and the rest after it as a multiple: at most a fifth of one core."""
 _MAX_BYTES = 200_000
+_NEIGHBOURS = 3
+_BLOCK = 64
+"""Pages per batch that are compared with all others."""
 
 
 @dataclass
@@ -73,6 +78,23 @@ class Survey:
     def index(self) -> ExactIndex:
         """The chunks in memory."""
         return self.generation.catalog.reader.exact_index()
+
+    def nearest(self, paths: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+        """Yield pages that have vectors, each with the three pages of the nearest mean vectors and their similarities."""
+        found, means = self.index.page_means()
+        known = [row for row, path in enumerate(found) if path in self.by_path]
+        pages, means = [found[row] for row in known], means[known]
+        wanted = set(paths)
+        rows = [row for row, path in enumerate(pages) if path in wanted]
+        count = min(_NEIGHBOURS + 1, len(pages))
+        for first in range(0, len(rows), _BLOCK):
+            block = rows[first : first + _BLOCK]
+            similarities = means[block] @ means.T
+            near = np.argpartition(-similarities, count - 1, axis=1)[:, :count]
+            for row, of_row, others in zip(block, similarities, near, strict=True):
+                ranked = sorted((other for other in others if other != row), key=lambda other: -of_row[other])
+                yield pages[row], [(pages[other], float(of_row[other])) for other in ranked[:_NEIGHBOURS]]
+                self.rest()
 
     def sources(self, paths: Sequence[str]) -> Iterable[tuple[str, str]]:
         """Yield pages with their Markdown from git. Raises errors of `Repository`."""

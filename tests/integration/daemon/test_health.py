@@ -129,6 +129,18 @@ def test_orphans_are_all_but_those_that_something_links_to(shared: IndexEngine) 
     assert [finding.pages[0].path for finding in in_menu] == ["rooms/bath"]
 
 
+def test_orphans_name_related_pages(settings: Settings) -> None:
+    pages: dict[str, str | bytes] = {
+        "bread.md": "# Bread\n\nA recipe for bread: flour, water, salt and yeast, baked for an hour in a hot oven.\n",
+        "cake.md": "# Cake\n\nA recipe for cake: flour, sugar, eggs and butter, baked for half an hour in a warm oven.\n",
+        "tapes.md": "# Tapes\n\nHow the tapes of the backup server are exchanged.\n",
+    }
+    commit(settings.repository, dict.fromkeys(PAGES) | pages)
+    with closing(opened(settings)) as engine:
+        near = {each.pages[0].path: [page.path for page in each.neighbours] for each in findings(engine, FindingKind.ORPHAN)}
+    assert near == {"bread": ["cake"], "cake": ["bread"], "tapes": []}
+
+
 def test_links_to_nothing_name_the_sections_that_have_them(shared: IndexEngine) -> None:
     (finding,) = findings(shared, FindingKind.BROKEN_LINK)
     assert finding.missing == "Rooms/Attic"
@@ -151,13 +163,13 @@ def test_a_dismissed_finding_stays_so_after_a_start_and_a_rebuild(settings: Sett
     assert engine.dismiss(DismissalRequest([garden.id])).is_dismissed
     assert findings(engine, FindingKind.ORPHAN) == [bath]
     engine.close()
-    with closing(opened(replace(settings, chunks="fixed"))) as engine:  # an index of another profile
-        assert findings(engine, FindingKind.ORPHAN) == [bath]
+    with closing(opened(replace(settings, chunks="fixed"))) as engine:  # an index of another profile, with other related pages
+        assert [each.id for each in findings(engine, FindingKind.ORPHAN)] == [bath.id]
         listed = report(engine, FindingKind.ORPHAN, dismissed=True)
         assert [(each.id, each.is_dismissed) for each in listed.findings] == [(garden.id, True), (bath.id, False)]
         assert (listed.open, listed.counts[0].dismissed) == (1, 1)
         assert not engine.dismiss(DismissalRequest([garden.id], restore=True)).is_dismissed
-        assert findings(engine, FindingKind.ORPHAN) == [garden, bath]
+        assert [each.id for each in findings(engine, FindingKind.ORPHAN)] == [garden.id, bath.id]
 
 
 def test_what_is_no_finding_cannot_be_dismissed(shared: IndexEngine) -> None:
