@@ -34,6 +34,8 @@ def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, 
         broken = page.get_by_role("region", name="Broken links")
         expect(broken).to_contain_text("plans/next year")
         expect(page.get_by_role("region", name="Searches without results")).to_contain_text("constitutional law of rome")
+        orphans = page.get_by_role("region", name="Orphaned pages").get_by_role("listitem")
+        expect(orphans.filter(has_text="network/remote-access")).to_contain_text("Related: Wireless")
         picture(page, f"health-{look}")
         broken.get_by_role("link", name="Links", exact=True).click()
         expect(page).to_have_url(f"{site.url}/links#links")
