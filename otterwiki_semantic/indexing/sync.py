@@ -18,7 +18,7 @@ from itertools import chain
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages import parent_path
-from otterwiki_semantic.core.records import Indexed, LastChange, Notation, Page, StoredChunk
+from otterwiki_semantic.core.records import Indexed, LastChange, Notation, Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
@@ -32,6 +32,8 @@ _PAGES_PER_BATCH, _CHUNKS_PER_BATCH, _MAX_BATCHES_AT_ONCE = 64, 256, 16
 """The size of the first batch to store, and the largest multiple of it. Each batch is twice as large as the one before, because
 a transaction writes most blocks of the indexes again, however few pages it adds."""
 _TEXTS_PER_STEP = 64
+_MAX_VECTORS, _MAX_STORING_SECONDS = 512, 5.0
+"""The most vectors to store at once, and the seconds after which fewer are stored, as a crash loses what is not stored."""
 _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
 """Steps that wait for the model: enough to keep it busy while vectors are stored."""
@@ -265,7 +267,8 @@ class Indexer:
         tracker.chunks_embedded(sum(map(len, vectors)) - len(missing))
         embedded = missing[:most_embedded]
         for start in range(0, len(embedded), _TEXTS_PER_STEP):
-            self._embed({vector: chunks[vector] for vector in embedded[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
+            step = embedded[start : start + _TEXTS_PER_STEP]
+            self._embed({vector: chunks[vector] for vector in step}, catalog.vectors.add, tracker)
         self.check_stop()
         generation.mirror.expect_more()
         catalog.put_pages(zip(pages, vectors, strict=True))
@@ -278,12 +281,13 @@ class Indexer:
     ) -> bool:
         """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow."""
         catalog, waiting = generation.catalog, deque[Future[None]]()
+        batch, recent = _VectorBatch(catalog), deque[str](maxlen=_MAX_VECTORS + (_STEPS_AHEAD + 2) * _TEXTS_PER_STEP)
         pages = _most_important_first(catalog.vectors.pending_pages())
         tracker.begin_embedding(len(pages), catalog.vectors.count_pending())
-        executor, embedded, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), 0, False
+        executor, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), False
         try:
-            for chunks, pages_done in _steps(catalog, pages, self.opened):
-                waiting.append(executor.submit(self._embed, chunks, catalog, tracker))
+            for chunks, pages_done in _steps(catalog, pages, self.opened, recent):
+                waiting.append(executor.submit(self._embed, chunks, batch.add, tracker))
                 if len(waiting) > _STEPS_AHEAD:
                     waiting.popleft().result()
                 tracker.pages_embedded(pages_done)
@@ -291,21 +295,20 @@ class Indexer:
                     break
                 if self._repository.head() != plan.head or (should_yield and should_yield()):
                     return False
-                embedded += len(chunks)
-                if embedded >= _CHUNKS_FOR_SCALE and not is_scaled:
+                if batch.stored >= _CHUNKS_FOR_SCALE and not is_scaled:
                     self._note_scale(generation, plan)
                     is_scaled = True
             for step in waiting:
                 step.result()
         finally:
             executor.shutdown(cancel_futures=True)
+            batch.store()
         tracker.end_embedding(len(catalog.vectors.pending_pages()))
         return True
 
-    def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
-        """Embed chunks and store their vectors at once, so that they are kept in any case."""
+    def _embed(self, chunks: LocatedChunks, store: Callable[[Sequence[StoredVector]], None], tracker: ProgressTracker) -> None:
         start = time.monotonic()
-        catalog.vectors.add(self.embedding.embed(chunks))
+        store(self.embedding.embed(chunks))
         tracker.chunks_embedded(len(chunks), time.monotonic() - start)
 
     def _note_scale(self, generation: Generation, plan: SyncPlan) -> None:
@@ -318,6 +321,30 @@ class Indexer:
             raise Stopped
 
 
+class _VectorBatch:
+    """Vectors to store in one transaction. Each batch is twice as large as the one before, as with pages."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._vectors: list[StoredVector] = []
+        self._size, self._since = _TEXTS_PER_STEP, time.monotonic()
+        self.stored = 0
+        """The number of vectors stored so far."""
+
+    def add(self, vectors: Sequence[StoredVector]) -> None:
+        """Add vectors, and store the batch if it is large or old enough."""
+        self._vectors += vectors
+        if len(self._vectors) >= self._size or time.monotonic() - self._since >= _MAX_STORING_SECONDS:
+            self.store()
+
+    def store(self) -> None:
+        """Store the batch, and begin the next one."""
+        if self._vectors:
+            self._catalog.vectors.add(self._vectors)
+        self.stored += len(self._vectors)
+        self._vectors, self._size, self._since = [], min(2 * self._size, _MAX_VECTORS), time.monotonic()
+
+
 def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
     """Return the paths of pages (path, time of last change, links to it), alternating between most linked and most recent."""
     facts = sorted(pages)
@@ -325,15 +352,21 @@ def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
     return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
 
 
-def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield chunks without vectors, in steps, and how many pages each completes; pages opened meanwhile come next."""
-    last: dict[str, tuple[str, StoredChunk]] = {}
+def _steps(
+    catalog: Catalog, pages: Sequence[str], opened: deque[str], recent: deque[str]
+) -> Iterator[tuple[LocatedChunks, int]]:
+    """Yield chunks without vectors, in steps, and how many pages each completes; pages opened meanwhile come next.
+
+    `recent` receives the last vector ids, whose vectors may not be stored yet.
+    """
     for paths, first, is_end in _groups(pages, opened):
         found = {vector: (chunk.path, chunk) for vector, chunk in catalog.vectors.pending_chunks(paths, first=first)}
-        lacking = [vector for vector in found if vector not in last]  # vectors of the last step may not be stored yet
+        known = set(recent)
+        lacking = [vector for vector in found if vector not in known]
         for begin in range(0, len(lacking), _TEXTS_PER_STEP):
-            last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
-            yield last, len(paths) if is_end and begin + _TEXTS_PER_STEP >= len(lacking) else 0
+            step = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
+            recent += step
+            yield step, len(paths) if is_end and begin + _TEXTS_PER_STEP >= len(lacking) else 0
 
 
 def _groups(pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[Sequence[str], bool, bool]]:
