@@ -14,8 +14,6 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
 _TOMBSTONES = "dead places"
-_UPSERTS = "FROM unstored JOIN vectors ON id = vector"
-_UPDATES = "FROM stale JOIN vectors ON id = vector WHERE vector NOT IN (SELECT vector FROM unstored)"
 _SELECT_RECORDS = f"""
 SELECT vectors.id, embedding, text, path, title, section, section_path, anchor, ordinal, chunk_count, word_count,
        category, tags, start_line, end_line, updated, last_commit, kind, copies
@@ -42,11 +40,11 @@ class Outbox:
     @property
     def has_upserts(self) -> bool:
         """Whether there are vectors to upsert."""
-        return bool(self._database.select(f"SELECT 1 {_UPSERTS} LIMIT 1"))
+        return bool(self._database.select("SELECT 1 FROM unstored LIMIT 1"))
 
     def count(self) -> tuple[int, int]:
         """Return the number of vectors to upsert, and of vectors with outdated metadata."""
-        return tuple(self._database.select(f"SELECT (SELECT COUNT(*) {_UPSERTS}), (SELECT COUNT(*) {_UPDATES})")[0])
+        return tuple(self._database.select("SELECT (SELECT COUNT(*) FROM unstored), (SELECT COUNT(*) FROM stale)")[0])
 
     def lacking(self, limit: int) -> list[int]:
         """Return the ids of up to `limit` chunks with vectors to upsert."""
@@ -55,14 +53,14 @@ class Outbox:
 
     def upserts(self, limit: int, *, documents: bool = True) -> list[StoredVector]:
         """Return up to `limit` vectors to upsert, with texts and metadata if the store has `documents`."""
-        return self._records(f"SELECT id {_UPSERTS} LIMIT ?", limit, documents=documents)
+        return self._records("unstored", limit, documents=documents)
 
     def updates(self, limit: int) -> list[StoredVector]:
         """Return up to `limit` stored vectors with outdated metadata."""
-        return self._records(f"SELECT id {_UPDATES} LIMIT ?", limit, documents=True)
+        return self._records("stale", limit, documents=True)
 
-    def _records(self, select_ids: str, limit: int, *, documents: bool) -> list[StoredVector]:
-        ids = [row["id"] for row in self._database.select(select_ids, limit)]
+    def _records(self, table: str, limit: int, *, documents: bool) -> list[StoredVector]:
+        ids = [row["vector"] for row in self._database.select(f"SELECT vector FROM {table} LIMIT ?", limit)]
         if not documents:
             return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id {IN_LIST}", ids))
         rows = self._database.select(_SELECT_RECORDS, ids, ids)
@@ -79,17 +77,15 @@ class Outbox:
 
     def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
         """Record that the store holds these vectors and their metadata."""
-        self._remove(vectors, "unstored", "stale")
+        self._remove("unstored", vectors)
 
     def mark_updated(self, vectors: Iterable[StoredVector]) -> None:
         """Record that the store holds the metadata of these vectors."""
-        self._remove(vectors, "stale")
+        self._remove("stale", vectors)
 
-    def _remove(self, vectors: Iterable[StoredVector], *tables: str) -> None:
-        ids = [(vector.id,) for vector in vectors]
+    def _remove(self, table: str, vectors: Iterable[StoredVector]) -> None:
         with self._database.write() as connection:
-            for table in tables:
-                connection.executemany(f"DELETE FROM {table} WHERE vector = ?", ids)
+            connection.executemany(f"DELETE FROM {table} WHERE vector = ?", ((vector.id,) for vector in vectors))
 
     def deletes(self, limit: int) -> list[str]:
         """Return up to `limit` ids to delete, without ids that are in use again."""
@@ -118,21 +114,26 @@ class Outbox:
         """Add every vector, for an empty collection without tombstones."""
         with self._database.write() as connection:
             connection.execute("INSERT OR IGNORE INTO unstored SELECT id FROM vectors")
+            connection.execute("DELETE FROM stale")
             connection.execute("DELETE FROM dropped")
             connection.execute("DELETE FROM meta WHERE name = ?", (_TOMBSTONES,))
 
     def reconcile(self, ids: Iterable[str]) -> int:
         """Record that the store holds exactly these ids; return the number of wrong records.
 
-        Stored vectors are not upserted again, because that would reduce HNSW's recall.
+        Stored vectors are not upserted again, because that would reduce HNSW's recall; only their metadata is updated.
         """
         with self._database.write() as connection:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
             connection.execute("DELETE FROM held")
             connection.executemany("INSERT OR IGNORE INTO held VALUES (?)", ((vector,) for vector in ids))
+            connection.execute("INSERT OR IGNORE INTO stale SELECT vector FROM unstored WHERE vector IN (SELECT id FROM held)")
             connection.execute("DELETE FROM unstored WHERE vector IN (SELECT id FROM held)")
             missing = connection.execute(
                 "INSERT OR IGNORE INTO unstored SELECT id FROM vectors WHERE id NOT IN (SELECT id FROM held)"
+            )
+            connection.execute(
+                "DELETE FROM stale WHERE vector IN (SELECT vector FROM unstored) OR vector NOT IN (SELECT id FROM vectors)"
             )
             needless = connection.execute(
                 "INSERT OR IGNORE INTO dropped SELECT id FROM held WHERE id NOT IN (SELECT id FROM vectors)"

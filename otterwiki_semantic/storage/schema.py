@@ -44,6 +44,7 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 # `links` of notes also contain the text of wikilinks: see `resolve_wiki_links`.
 # `pending` are the vectors that chunks lack, and `filled` is a log of the vectors added after their chunks.
 # The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
+# A vector in `unstored` or `stale` is in `vectors`, and not in both: the first build would otherwise write every id twice.
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', '0');
@@ -163,7 +164,11 @@ def delete_page(connection: sqlite3.Connection, path: str, changes: WordChanges)
 
 def mark_stale(connection: sqlite3.Connection, path: str) -> None:
     """Record that ChromaDB's metadata of a page's chunks may be outdated."""
-    connection.execute(f"INSERT OR IGNORE INTO stale SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}", (path,))
+    connection.execute(
+        "INSERT OR IGNORE INTO stale SELECT vector FROM chunks JOIN vectors ON vectors.id = vector"
+        " WHERE path = ? AND vector NOT IN (SELECT vector FROM unstored)",
+        (path,),
+    )
 
 
 class WordChanges:

@@ -170,6 +170,21 @@ def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
     assert catalog.outbox.deletes(10) == [vector_id("old")]
 
 
+def test_a_vector_is_either_to_upsert_or_to_update(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two"))
+    assert catalog.outbox.count() == (2, 0)
+    settle(catalog)
+    put(catalog, page("b", "two", "three"))
+    assert catalog.outbox.count() == (1, 1), "the metadata of the shared vector names both pages"
+    catalog.put_pages([(page("c", "four"), [vector_id("four")])])
+    catalog.remove_pages(["c"])
+    assert catalog.outbox.count() == (1, 1), "a chunk without a vector has no metadata in the store"
+    catalog.outbox.reconcile(map(vector_id, ("one", "two", "three")))
+    assert catalog.outbox.count() == (0, 2), "its metadata may have changed since it was sent"
+    catalog.outbox.refill()
+    assert catalog.outbox.count() == (3, 0)
+
+
 def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
     other = sqlite3.connect(catalog.path)
     other.execute("BEGIN EXCLUSIVE")
