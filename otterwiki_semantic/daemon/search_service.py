@@ -193,6 +193,8 @@ class SearchService:
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         serving = self._manager.serving
+        if serving is not None:
+            serving.wait_until_loaded()
         parsed = [self._searcher.parse(query, options, serving) for query in queries]
         pending = self._submit(parsed, options.mode)
         start = time.perf_counter()

@@ -16,6 +16,7 @@ import json
 import logging
 import math
 import shutil
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 
 from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
+from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, IndexUnavailableError
 from otterwiki_semantic.core.files import directory_size, write_atomically
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.settings import Settings, index_settings
@@ -52,6 +53,8 @@ _READ_FOR_NEIGHBOUR = 2
 """Vectors that can be read from disk in the time that ChromaDB takes for one more neighbour."""
 PUBLIC_LINK = "chroma"
 _SETTINGS = "settings"
+_LOADING_SECONDS = 10.0
+"""How long a search waits for the index to be loaded: less than the 15 s after which nobody reads its answer."""
 _PREFIX_LENGTH = 8
 
 log = logging.getLogger(__name__)
@@ -88,6 +91,7 @@ class Generation:
             spec = replace(spec, model=model_config(self.settings))
         self.mirror = VectorMirror(self.catalog, path, spec, open_store, telemetry)
         self._exact_up_to = exact_up_to
+        self._loading = threading.Lock()
 
     @property
     def fingerprint(self) -> str | None:
@@ -152,11 +156,17 @@ class Generation:
     def warm_up(self) -> None:
         """Load what a search reads, so that the first search is not slow."""
         try:
-            with self.catalog.snapshot():
+            with self._loading, self.catalog.snapshot():
                 self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
                 self.catalog.reader.page_names()
         except CatalogError as error:
             log.info("the index is loaded by the first search: %s", error)
+
+    def wait_until_loaded(self) -> None:
+        """Wait while `warm_up` runs. Errors: `IndexUnavailableError` if that takes longer than a client waits for an answer."""
+        if not self._loading.acquire(timeout=_LOADING_SECONDS):
+            raise IndexUnavailableError("the index is being loaded into memory; try again in a minute")
+        self._loading.release()
 
     def compact(self) -> None:
         """Return unused space to the disk, and save what the next start has to load."""

@@ -54,6 +54,8 @@ CREATE TABLE pages (
     category_key TEXT, updated INTEGER, last_commit TEXT, problem TEXT, language TEXT NOT NULL
 );
 CREATE INDEX pages_by_change ON pages (updated DESC, path);
+CREATE INDEX pages_with_problem ON pages (path, problem) WHERE problem IS NOT NULL;
+CREATE INDEX pages_with_capitals ON pages (path, path_key) WHERE path != path_key;
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
 CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;

@@ -31,6 +31,7 @@ CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
 _OWN_FACTS = {
     "chroma",
     "chroma whole",
+    "counts",
     "searches",
     "dead places",
     "degraded answers",

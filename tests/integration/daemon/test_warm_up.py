@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
+from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -31,4 +34,15 @@ def test_a_search_is_run_after_a_start_and_counted_nowhere(tmp_path: Path) -> No
     index.search(["boiler"], SearchOptions())
     index.search(["boiler"], SearchOptions())
     assert index._searcher.queries.cache_hits_and_misses == (1, 1)
+    index.close()
+
+
+def test_a_search_is_refused_while_the_index_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.generation._LOADING_SECONDS", 0.0)
+    index = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", pages=()))
+    with generation_of(index)._loading:
+        with pytest.raises(IndexUnavailableError, match="being loaded"):
+            index.search(["boiler"], SearchOptions())
+        assert index.status().pages == len(PAGES)
+    assert index.search(["boiler"], SearchOptions())[0].results[0].path == "boiler"
     index.close()

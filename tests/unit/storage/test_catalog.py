@@ -185,6 +185,17 @@ def test_a_vector_is_either_to_upsert_or_to_update(catalog: Catalog) -> None:
     assert catalog.outbox.count() == (3, 0)
 
 
+def test_counts_are_saved_for_the_next_start(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two"))
+    catalog.compact()
+    with catalog.write() as connection:
+        connection.execute("DELETE FROM chunks")  # without a new revision, nobody counts again
+    again = Catalog(catalog.path)
+    assert again.counts() == Counts(pages=1, chunks=2, vectors=2)
+    put(again, page("b", "three"))
+    assert again.counts() == Counts(pages=2, chunks=1, vectors=3)
+
+
 def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
     other = sqlite3.connect(catalog.path)
     other.execute("BEGIN EXCLUSIVE")
