@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from otterwiki_semantic.content import PageFile, Repository
@@ -281,16 +282,15 @@ class Indexer:
     ) -> bool:
         """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow."""
         catalog, waiting = generation.catalog, deque[Future[None]]()
-        batch, recent = _VectorBatch(catalog), deque[str](maxlen=_MAX_VECTORS + (_STEPS_AHEAD + 2) * _TEXTS_PER_STEP)
+        batch, recent = _VectorBatch(catalog, tracker), deque[str](maxlen=_MAX_VECTORS + (_STEPS_AHEAD + 2) * _TEXTS_PER_STEP)
         pages = _most_important_first(catalog.vectors.pending_pages())
         tracker.begin_embedding(len(pages), catalog.vectors.count_pending())
         executor, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), False
         try:
             for chunks, pages_done in _steps(catalog, pages, self.opened, recent):
-                waiting.append(executor.submit(self._embed, chunks, batch.add, tracker))
+                waiting.append(executor.submit(self._embed, chunks, partial(batch.add, pages=pages_done), tracker))
                 if len(waiting) > _STEPS_AHEAD:
                     waiting.popleft().result()
-                tracker.pages_embedded(pages_done)
                 if self.embedding.has_given_up:
                     break
                 if self._repository.head() != plan.head or (should_yield and should_yield()):
@@ -324,25 +324,29 @@ class Indexer:
 class _VectorBatch:
     """Vectors to store in one transaction. Each batch is twice as large as the one before, as with pages."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, tracker: ProgressTracker) -> None:
+        self._catalog, self._tracker = catalog, tracker
         self._vectors: list[StoredVector] = []
+        self._pages = 0
         self._size, self._since = _TEXTS_PER_STEP, time.monotonic()
         self.stored = 0
         """The number of vectors stored so far."""
 
-    def add(self, vectors: Sequence[StoredVector]) -> None:
-        """Add vectors, and store the batch if it is large or old enough."""
+    def add(self, vectors: Sequence[StoredVector], pages: int) -> None:
+        """Add vectors, which complete some pages, and store the batch if it is large or old enough."""
         self._vectors += vectors
+        self._pages += pages
         if len(self._vectors) >= self._size or time.monotonic() - self._since >= _MAX_STORING_SECONDS:
             self.store()
 
     def store(self) -> None:
-        """Store the batch, and begin the next one."""
+        """Store the batch, count its pages as embedded, and begin the next one."""
         if self._vectors:
             self._catalog.vectors.add(self._vectors)
+        self._tracker.pages_embedded(self._pages)
         self.stored += len(self._vectors)
-        self._vectors, self._size, self._since = [], min(2 * self._size, _MAX_VECTORS), time.monotonic()
+        self._vectors, self._pages = [], 0
+        self._size, self._since = min(2 * self._size, _MAX_VECTORS), time.monotonic()
 
 
 def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
