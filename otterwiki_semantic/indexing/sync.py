@@ -282,12 +282,12 @@ class Indexer:
     ) -> bool:
         """Embed the chunks that lack vectors, the first of every page first; return False if another sync must follow."""
         catalog, waiting = generation.catalog, deque[Future[None]]()
-        batch, recent = _VectorBatch(catalog, tracker), deque[str](maxlen=_MAX_VECTORS + (_STEPS_AHEAD + 2) * _TEXTS_PER_STEP)
+        batch = _VectorBatch(catalog, tracker)
         pages = _most_important_first(catalog.vectors.pending_pages())
         tracker.begin_embedding(len(pages), catalog.vectors.count_pending())
         executor, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), False
         try:
-            for chunks, pages_done in _steps(catalog, pages, self.opened, recent):
+            for chunks, pages_done in _steps(catalog, pages, self.opened):
                 waiting.append(executor.submit(self._embed, chunks, partial(batch.add, pages=pages_done), tracker))
                 if len(waiting) > _STEPS_AHEAD:
                     waiting.popleft().result()
@@ -356,13 +356,9 @@ def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
     return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
 
 
-def _steps(
-    catalog: Catalog, pages: Sequence[str], opened: deque[str], recent: deque[str]
-) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield chunks without vectors, in steps, and how many pages each completes; pages opened meanwhile come next.
-
-    `recent` receives the last vector ids, whose vectors may not be stored yet.
-    """
+def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
+    """Yield steps of chunks that lack vectors, with the number of pages that each step completes; opened pages come next."""
+    recent = deque[str](maxlen=_MAX_VECTORS + (_STEPS_AHEAD + 2) * _TEXTS_PER_STEP)  # their vectors may not be stored yet
     for paths, first, is_end in _groups(pages, opened):
         found = {vector: (chunk.path, chunk) for vector, chunk in catalog.vectors.pending_chunks(paths, first=first)}
         known = set(recent)

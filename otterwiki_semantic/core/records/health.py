@@ -65,7 +65,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: PlaceInPage | None = None
     """Of a mention: the page that is named."""
     neighbours: tuple[PlaceInPage, ...] = ()
-    """The nearest pages: of a stale page those that changed since, of an orphan those that are related."""
+    """Nearby pages. For a stale page, they changed after it did; for an orphan, they are related to it."""
     queries: tuple[str, ...] = ()
     """The unanswered questions, most frequent first."""
     times: int = 0

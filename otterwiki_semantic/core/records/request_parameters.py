@@ -36,6 +36,8 @@ _MAX_TOGETHER = MAX_QUERIES * MAX_RESULTS
 """Results that several queries may ask for."""
 MAX_TEXT = 100_000
 """Characters of a text that is sent: however they are escaped, it fits into a request."""
+MAX_DISMISSED = 100
+"""Findings that one request dismisses or restores."""
 _MAX_LISTED = 100_000
 _MAX_ANSWER = 20_000
 """Characters of an answer that a conversation repeats."""
@@ -401,7 +403,7 @@ class HealthRequest(Request, frozen=True):
 class DismissalRequest(Request, frozen=True):
     """Findings that nobody needs to see, or that are to be seen again."""
 
-    findings: Annotated[list[FindingId], Meta(min_length=1, max_length=100)]
+    findings: Annotated[list[FindingId], Meta(min_length=1, max_length=MAX_DISMISSED)]
     """The ids of the findings."""
     restore: bool = False
     """Show them again."""

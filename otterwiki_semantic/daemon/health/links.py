@@ -45,7 +45,7 @@ def find_orphans(survey: Survey) -> Findings:
 
 
 def _related(survey: Survey, paths: list[str]) -> Iterator[tuple[str, tuple[PlaceInPage, ...]]]:
-    """Yield pages, each with those of the nearest that are related to it."""
+    """Yield each page with its related pages: up to three, nearest first."""
     reader = survey.generation.catalog.reader
     for path, others in survey.nearest(paths):
         vectors = reader.page_vectors([path, *(other for other, _ in others)])

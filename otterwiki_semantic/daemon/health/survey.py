@@ -15,6 +15,7 @@ from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.attachments import file_kind
 from otterwiki_semantic.content.pages import as_wiki_text, page_key, page_name
 from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, StoredChunk
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
 
@@ -79,11 +80,16 @@ class Survey:
         """The chunks in memory."""
         return self.generation.catalog.reader.exact_index()
 
-    def nearest(self, paths: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-        """Yield pages that have vectors, each with the three pages of the nearest mean vectors and their similarities."""
+    @cached_property
+    def _means(self) -> tuple[list[str], Matrix]:
+        """The paths of the pages that have vectors, and their mean vectors (pages, dimensions)."""
         found, means = self.index.page_means()
         known = [row for row, path in enumerate(found) if path in self.by_path]
-        pages, means = [found[row] for row in known], means[known]
+        return [found[row] for row in known], means[known]
+
+    def nearest(self, paths: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+        """Yield each page that has vectors with the three pages whose mean vectors are nearest, and their similarities."""
+        pages, means = self._means
         wanted = set(paths)
         rows = [row for row, path in enumerate(pages) if path in wanted]
         count = min(_NEIGHBOURS + 1, len(pages))

@@ -12,13 +12,21 @@ from otterwiki_semantic.content.pages import unified_diff
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
-from otterwiki_semantic.core.records import DismissalRequest, DraftRequest, FindingKind, HealthRequest, PageRequest, query_text
+from otterwiki_semantic.core.records import (
+    MAX_DISMISSED,
+    DismissalRequest,
+    DraftRequest,
+    FindingKind,
+    HealthRequest,
+    PageRequest,
+    query_text,
+)
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, status_of
 
-_FEW, _ALL, _AT_ONCE = 10, 500, 100
-"""Findings of a kind that are listed, also of that kind alone; and the most that one request dismisses."""
+_FEW, _ALL = 10, 500
+"""Findings of a kind that are listed: among other kinds, and alone."""
 _ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
 """Kinds of findings, most important first."""
 _UNDO = "semantic_undo"
@@ -37,7 +45,7 @@ def health() -> ResponseReturnValue:
         "shows_dismissed": request.args.get("dismissed", ""),
         "is_selected": "selected" in request.args,
         "may_write": has_permission("WRITE"),
-        "at_once": _AT_ONCE,
+        "at_once": MAX_DISMISSED,
         "last": session.pop(_UNDO) if _UNDO in session else None,
     }
     status = 200
