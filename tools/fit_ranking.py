@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -150,6 +149,8 @@ def fit(wikis: Sequence[Wiki]) -> Floats:
 
     The softmax's factor of all scores is fitted as well: it stands for the weight of similarity, which is fixed.
     """
+    from scipy.optimize import minimize  # takes a second
+
     asked = [[each for each in wiki.questions if each.relevant.any()] for wiki in wikis]
 
     def loss(fitted: Floats) -> float:

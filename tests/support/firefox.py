@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.live_wiki import eventually
 
 FIREFOX = os.environ.get("FIREFOX") or next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 NEEDS_FIREFOX = "no Firefox is installed: apt-get install firefox-esr, or set FIREFOX to where it is"
-_LISTENING = "WebDriver BiDi listening on "
+_LISTENING = re.compile("WebDriver BiDi listening on (.*)\n")
 _SECONDS = 60.0
 CONTROL, ENTER, DOWN, ESCAPE = "\ue009", "\ue007", "\ue015", "\ue00c"
 
@@ -42,6 +42,7 @@ class Firefox:
         self._call("browsingContext.setViewport", context=self._tab, viewport={"width": width, "height": height})
 
     def open(self, url: str) -> None:
+        self.wait_for('document.readyState === "complete"')  # a page that still loads would end the new one's loading
         self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
     def ask(self, expression: str) -> Any:
@@ -82,11 +83,10 @@ def started_firefox(profile: Path) -> Iterator[Firefox]:
     if FIREFOX is None:
         pytest.skip(NEEDS_FIREFOX)
     command = [FIREFOX, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port=0", "about:blank"]
+    log = profile / "log"
     with ExitStack() as stack:
-        process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        output = stack.enter_context(log.open("w"))
+        process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=output))
         stack.callback(process.kill)
-        assert process.stderr is not None
-        end = time.monotonic() + _SECONDS
-        line = next(line for line in process.stderr if _LISTENING in line or time.monotonic() > end)
-        address = line.partition(_LISTENING)[2].strip()
+        address = eventually(lambda: _LISTENING.search(log.read_text()), _SECONDS, "Firefox listens").group(1)
         yield Firefox(stack.enter_context(connect(f"{address}/session", max_size=None)))

@@ -17,6 +17,8 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.storage import StoredVector
+from otterwiki_semantic.storage.vector_table import VectorTable
 from tests.support.live_wiki import commit, eventually, head_of, is_settled, make_repository
 
 PAGES = 80
@@ -121,6 +123,28 @@ def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: 
     assert answer.results[0].similarity is not None
     assert (answer.index.progress, answer.index.pending_pages) == (None, 0)
     assert sorted(model.texts) == sorted(set(model.texts)), "each passage is embedded once"
+
+
+def test_a_page_is_pending_until_its_vectors_are_stored(
+    tmp_path: Path, model: HeldModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = "\n".join(f"## Part {number}\n\n{'It is old and heavy. ' * 20}\n" for number in range(3))
+    repository = make_repository(tmp_path / "long", {f"p{number}.md": f"# Page {number}\n\n{parts}" for number in range(20)})
+    engine = IndexEngine(Settings(repository, tmp_path / "long-index", pages=()))
+    pending: list[int] = []
+    add = VectorTable.add
+
+    def note_and_add(table: VectorTable, vectors: Sequence[StoredVector]) -> None:
+        pending.append(engine.status().index.pending_pages)
+        add(table, vectors)
+
+    monkeypatch.setattr(VectorTable, "add", note_and_add)
+    model.allow()
+    with closing(engine):
+        engine.start()
+        eventually(lambda: is_whole(engine))
+    assert len(pending) > 2
+    assert min(pending) > 0
 
 
 def test_a_page_that_many_link_to_is_embedded_before_others(index: IndexEngine, model: HeldModel) -> None:
