@@ -205,7 +205,7 @@ def test_the_map_is_enlarged_and_moved(page: Page, site: LiveWiki) -> None:
     assert (moved[2:], moved[0] > near[0], moved[1] < near[1]) == (near[2:], True, True)
     assert place_of(page, title) == pytest.approx((before[0] - 90, before[1] + 60), abs=1)
     assert page.url.endswith(MAP), "dragging opens nothing"
-    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name="Fit").click()
     assert view(page) == whole
     page.get_by_role("button", name="Zoom in").click()
     assert view(page)[2] == pytest.approx(whole[2] / 1.5)

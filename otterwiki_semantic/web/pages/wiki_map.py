@@ -29,8 +29,13 @@ _NEIGHBOURS = 3
 _COLOURS = 8
 _ONE_SIDED = 0.6
 """Pages are coloured by meaning if more than this share of them is in one folder, or in none."""
-_SQUARES, _RINGS = (2, 4, 6, 8), (3, 4, 7, 8, "others")
-"""Colours whose points are squares, and that have a hole."""
+_CIRCLE, _SQUARE, _DIAMOND = "h0", "m-.01-.01h.02v.02h-.02z", "m0-.01l.01 .01l-.01 .01l-.01-.01z"
+_TRIANGLE, _INVERTED = "m0-.01l.009 .015h-.018z", "m0 .01l.009-.015h-.018z"
+"""Shapes of points: tiny outlines that a wide stroke with pointed corners enlarges, so that no zoom changes their size."""
+_SHAPES = (_CIRCLE, _SQUARE, _TRIANGLE, _DIAMOND, _CIRCLE, _SQUARE, _INVERTED, _DIAMOND)
+"""By colour; from the fifth on, a shape that was there before has a hole."""
+_RINGS = (5, 6, 8, "others", "none")
+"""Colours whose points have a hole."""
 _SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
@@ -60,8 +65,21 @@ class Group:
     @property
     def classes(self) -> str:
         """The classes of its colour and shape in the stylesheet."""
-        square = " semantic-map-square" if self.colour in _SQUARES else ""
-        return f"semantic-map-{self.colour}{square}" + (" semantic-map-ring" if self.colour in _RINGS else "")
+        return f"semantic-map-{self.colour}" + ("" if self.shape == _CIRCLE else " semantic-map-corners")
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether its points have a hole."""
+        return self.colour in _RINGS
+
+    @property
+    def shape(self) -> str:
+        """The outline of its points, as SVG path data relative to their centre."""
+        return {"others": _TRIANGLE, "none": _INVERTED}.get(str(self.colour)) or _SHAPES[self.number - 1]
+
+    def place(self, point: MapPoint) -> str:
+        """Return the path of a point."""
+        return f"M{_SIDE * point.x:.1f} {_SIDE * point.y:.1f}{self.shape}"
 
     @property
     def centre(self) -> tuple[float, float]:
@@ -100,7 +118,7 @@ def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
     first = [_SIDE * min(axis) - _MARGIN for axis in axes]
     sizes = [_SIDE * (max(axis) - min(axis)) + 2 * _MARGIN for axis in axes]
     box = " ".join(f"{length:.1f}" for length in (*first, *sizes))
-    return {"groups": grouped(points, by), "box": box, "total": len(points), "place": _place, "folder_of": _folder_of(points)}
+    return {"groups": grouped(points, by), "box": box, "total": len(points), "folder_of": _folder_of(points)}
 
 
 def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
@@ -131,10 +149,6 @@ def _folder_of(points: Sequence[MapPoint]) -> Callable[[MapPoint], str]:
 def _central(points: Sequence[MapPoint]) -> MapPoint:
     x, y = fmean(point.x for point in points), fmean(point.y for point in points)
     return min(points, key=lambda point: math.dist((point.x, point.y), (x, y)))
-
-
-def _place(point: MapPoint) -> str:
-    return f"M{_SIDE * point.x:.1f} {_SIDE * point.y:.1f}h0"  # a dot
 
 
 def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ function show(plot, points) {
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), names = svg.querySelector(".semantic-map-names");
   const whole = { x: left, y: top, width, height };
-  let box = whole, drawn = box, here = null, found = null, frame = 0, resting = 0;
+  let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
   // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
   function projection() {
@@ -63,7 +63,7 @@ function show(plot, points) {
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, names, points.filter(isShown), projection(), { here, found, radius: dotPx() / 2 });
+  const label = () => resting || placeLabels(labels, names, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2 });
   const isShown = (point) => !point.link.parentElement.classList.contains("semantic-map-off");
 
   function pointAt(point) {
@@ -78,9 +78,12 @@ function show(plot, points) {
   // Connects the selected page with the nearest ones, and lists links to them; these stay until another page is selected.
   function linkNearest() {
     const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
-    const nearest = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
-    svg.querySelector(".semantic-map-lines").setAttribute("d", nearest.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(element("h2", { textContent: here.title }), element("p", {}, linkTo(here, "Open page")), element("p", { textContent: "Near:" }), listOf(nearest));
+    near = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
+    svg.classList.toggle("semantic-map-focused", Boolean(here));
+    for (const link of svg.querySelectorAll(".semantic-map-near")) link.classList.remove("semantic-map-near");
+    if (here) for (const { link } of [here, ...near]) link.classList.add("semantic-map-near");
+    svg.querySelector(".semantic-map-lines").setAttribute("d", near.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
+    if (here) byId("nearest").replaceChildren(element("h2", { textContent: here.title }), element("p", {}, linkTo(here, "Open page")), element("p", { textContent: "Near" }), listOf(near));
   }
 
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
@@ -198,10 +201,6 @@ function show(plot, points) {
     found = those;
     svg.classList.toggle("semantic-map-searched", Boolean(found));
     for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
-    for (const hole of svg.querySelectorAll(".semantic-map-hole")) {
-      const dots = hole.parentElement.querySelectorAll(found ? ".semantic-map-found path" : "a path");
-      hole.setAttribute("d", [...dots].map((each) => each.getAttribute("d")).join(""));
-    }
     const best = [...(found ?? [])].slice(0, MOST_LISTED);
     byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
     label();

@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
@@ -15,7 +15,7 @@ function spots(x, y, width, gap, room) {
   for (const share of [1 / 2, 0, 1]) for (const top of [y - gap - HEIGHT, y + gap]) corners.push([x - share * width, top]);
   for (const left of [x + gap, x - gap - width]) corners.push([left, y - HEIGHT], [left, y]);
   for (const corner of corners.slice(2)) corner[0] = Math.max(room.left, Math.min(corner[0], room.right - width));
-  return corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + HEIGHT }));
+  return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + HEIGHT }));
 }
 
 // Returns a title that fits, cut between words if there are any.
@@ -31,18 +31,24 @@ function arranged(points, most, spotsOf, obstacles, names, isForced) {
     const spots = spotsOf(point), free = (those) => spots.find((spot) => !those.some((other) => overlaps(spot, other)));
     const spot = free(taken) ?? (isForced(point) ? free(written) ?? spots[0] : null);
     if (!spot) continue;
-    for (const list of [taken, written, placed]) list.push(spot);
+    const [aside, above] = APART_PX; // else two labels read as one
+    for (const list of [taken, written]) list.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
+    placed.push(spot);
   }
   return placed;
 }
 
 // Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
-// While pages are found, the labels of others are quiet.
-// They leave room for the names of groups, which are in the picture already.
-export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, found, radius }) {
+// While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
+// They leave room for the lines, and for the names of groups, which are in the picture already. A label keeps its side of the point.
+export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, near, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
   const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR));
+  for (const point of near) {
+    const [[x, y], [left, top]] = [here, point].map(pixel);
+    for (const share of ALONG) taken.push(around(x + share * (left - x), y + share * (top - y), 1));
+  }
   const written = [];
   names.setAttribute("font-size", NAME_PX / scale);
   names.classList.toggle("semantic-map-off", Boolean(found));
@@ -56,28 +62,29 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
   const [lengths, orders] = isSparse ? [LENGTHS, found ? [ORDERS[0]] : ORDERS] : [[LENGTHS[0]], [ORDERS[0]]];
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
-  const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 1;
-  const chosen = [...seen.filter(isFound), ...seen.filter((point) => !isFound(point))].slice(0, TRIED);
+  const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
+  const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
   const isForced = (point) => point === here || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => lengths.flatMap((longest) => {
     const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
     return spots(...pixel(point), pen.measureText(text).width, away, room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point }));
-  });
+  }).sort((one, other) => (other.side === point.side) - (one.side === point.side));
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...[...chosen].sort(order)]), most, spotsOf, taken, written, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...[...chosen].sort(order)]), most, spotsOf, taken, written, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
-  const texts = placed.map(({ text, point, left, bottom }) => {
+  const texts = placed.map(({ text, point, side, left, bottom }) => {
+    if (!here && !found) point.side = side;
     const label = document.createElementNS(labels.namespaceURI, "text");
     const { x, y } = place([left, bottom - DESCENT]);
     label.textContent = text;
     label.setAttribute("x", x);
     label.setAttribute("y", y);
     label.classList.toggle("semantic-map-chosen", point === here);
-    label.classList.toggle("semantic-quiet", Boolean(found) && !isFound(point));
+    label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
   });
   labels.setAttribute("font-size", FONT_PX / scale);

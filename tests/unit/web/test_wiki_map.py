@@ -49,6 +49,11 @@ def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> No
     assert grouped(points[-1:], "category") == [Group("x", 1, [points[-1]])]
 
 
+def test_no_two_groups_have_points_of_one_form() -> None:
+    groups = grouped([point(folder, folder=f"f{folder:02}") for folder in range(9)] + [point(99)], "folder")
+    assert len({(group.shape, group.is_ring) for group in groups}) == len(groups) == 10
+
+
 def test_the_page_of_a_folder_is_in_its_group() -> None:
     points = [point(1), point(2, folder="p001"), point(3)]
     assert [(group.name, len(group.points)) for group in grouped(points, "folder")] == [("p001", 2), ("no folder", 1)]
