@@ -74,7 +74,7 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         page.goto(site.url + ADMIN)
         button = page.get_by_role("button", name="Rebuild now")
         expect(button).to_be_hidden()
-        page.get_by_text("Rebuild the index …").click()
+        page.get_by_text("Rebuild the index…").click()
         page.get_by_label(re.compile("Read all pages again")).check()
         button.click()
         expect(page).to_have_url(site.url + ADMIN)
@@ -122,7 +122,7 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:
     assert f'href="{ADMIN}/page?path=services/automation"' in site.get("/services/automation").text.replace("%2F", "/")
     with opened(chromium, site, "plain", is_member=True) as page:
         page.goto(site.url + ADMIN)
-        page.get_by_text("Inspect a page …").click()
+        page.get_by_text("Inspect a page…").click()
         page.get_by_label("Path of a page").fill("services/automation")
         page.get_by_role("button", name="Show").click()
         seen = site.api("GET", "/semantic-search/insight/services/automation").json

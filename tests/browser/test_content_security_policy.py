@@ -64,7 +64,7 @@ def offer(page: Page) -> None:
 
 
 def index(page: Page) -> None:
-    page.get_by_text("Rebuild the index …").click()
+    page.get_by_text("Rebuild the index…").click()
     page.get_by_role("button", name="Rebuild now").click()
     expect(page.locator("#index-state")).to_contain_text("done")
     page.reload()  # policies are not added to what a form redirects to

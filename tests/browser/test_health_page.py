@@ -99,9 +99,9 @@ def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site:
     eventually(lambda: site.api("GET", "/semantic-search/health").json["is_current"])
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(f"{site.url}{HEALTH}?kind=mention")
-        page.locator(".semantic-findings > li", has=page.locator(f'a[href^="/{name}"]')).get_by_role(
-            "link", name="Add link"
-        ).click()
+        finding = page.locator(".semantic-findings > li", has=page.locator(f'a[href^="/{name}"]'))
+        expect(finding.locator("mark")).to_have_text("photo library")
+        finding.get_by_role("link", name="Add link").click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_role("link", name="photo library", exact=True)).to_be_visible()

@@ -156,6 +156,9 @@ def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki)
         expect(preview(page)).to_be_hidden()
         page.keyboard.press("ArrowRight")
         expect(preview(page)).to_be_visible()
+        preview(page).get_by_role("button", name="Close preview").click()
+        expect(preview(page)).to_be_hidden()
+        expect(field(page)).to_be_focused()
 
 
 def test_a_preview_stays_when_the_options_are_loaded_again(chromium: Browser, site: LiveWiki) -> None:
@@ -219,8 +222,8 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, site: LiveWiki) -
         assert page.evaluate("said.length") == 1
         expect(options(page, "actions").first).to_contain_text("Search for the exact words")
         expect(options(page, "actions").first).to_have_attribute("aria-selected", "true")
-        page.get_by_role("option", name="nearest passages").click()
-        expect(page.get_by_role("group", name="Nearest passages").get_by_role("option").first).to_be_visible()
+        page.get_by_role("option", name="nearest pages").click()
+        expect(page.get_by_role("group", name="Nearest pages").get_by_role("option").first).to_be_visible()
 
 
 def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) -> None:
@@ -259,7 +262,7 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWik
         expect(names.first.locator("mark")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("")
-        expect(page.get_by_role("group", name="Nearest passages")).to_have_count(0)
+        expect(page.get_by_role("group", name="Nearest pages")).to_have_count(0)
         page.keyboard.type("tion")
         expect(options(page, "passages").first).to_be_visible()
         expect(names.first).to_have_attribute("aria-selected", "true")

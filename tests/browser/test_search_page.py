@@ -193,7 +193,7 @@ def test_why_a_result_stands_there_is_told_on_demand(site: LiveWiki) -> None:
     usual = site.get(SEARCH, q="home automation").text
     assert "semantic-why" not in usual
     assert "Why these results" not in usual, "it is for administrators"
-    assert "exact title" in site.get(SEARCH, q="home automation", why=1).text
+    assert "title matches" in site.get(SEARCH, q="home automation", why=1).text
 
 
 def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:

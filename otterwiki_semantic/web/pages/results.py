@@ -20,7 +20,7 @@ _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 _ALL, _MOST = 0.99, 0.5
 """Shares of the words of a query."""
 _RULES = {
-    "exact title": "exact title",
+    "exact title": "title matches",
     "pinned answer": "pinned to this question",
     "reranker": "reranked",
     "updated": "by date",
@@ -111,14 +111,20 @@ def reasons(hit: Hit) -> tuple[str, ...]:
     share = "all" if why.coverage >= _ALL else "most" if why.coverage >= _MOST else "some"
     known = (
         _RULES.get(why.rule),
-        "words in a heading" if why.names else None,
+        f"words in {_place_of_names(hit)}" if why.names else None,
         f"contains {share} words" if why.keyword.rank else None,
         ("closest in meaning" if rank == 1 else f"{ordinal(rank)} in meaning") if (rank := why.semantic.rank) else None,
-        "rest of the page fits" if why.page_credit else None,
+        "page as a whole fits" if why.page_credit else None,
         "often linked" if why.links else None,
         "recent" if why.recency else None,
     )
     return tuple(filter(None, known))
+
+
+def _place_of_names(hit: Hit) -> str:
+    headings = " ".join({*hit.section_path[1:], *hit.headings} - {hit.title}).casefold()
+    is_heading = any(hit.snippet[begin:end].casefold() in headings for begin, end in hit.highlights)
+    return "a heading" if is_heading else "the page title"
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:

@@ -25,7 +25,7 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
-MODES = ((Mode.HYBRID, "meaning and words"), (Mode.SEMANTIC, "meaning"), (Mode.KEYWORD, "exact words"))
+MODES = ((Mode.HYBRID, "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
@@ -126,15 +126,11 @@ def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> l
     sort = request.args.get("sort", "")
     sorting, matching = _choices("sort", "Sort", SORTS, sort), _choices("mode", "Match", MODES, mode)
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
-    return [*filter_menus(answer, chosen), *([sorting] if is_found or sort else []), matching]
+    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen)]
 
 
 def _choices(name: str, label: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
-    """Return a menu that is closed as its label alone while its first value is chosen, as the menus of filters are."""
-    texts = [(value, f"{label}: {text}") for value, text in values]
-    if chosen == values[0][0]:
-        texts[0] = chosen, label
-    return Menu(name, label, [Choice(value, text, value == chosen) for value, text in texts])
+    return Menu(name, label, [Choice(value, f"{label}: {text}", value == chosen) for value, text in values])
 
 
 def _examples() -> list[str]:

@@ -4,7 +4,7 @@ import { byId } from "./parts.js";
 
 const SHOWN_ONLY = ["mode", "sort", "why", "corrections"]; // what changes the results, and not the answer
 const form = byId("form");
-const field = document.getElementById("search-query");
+const field = form.elements.q;
 const controls = byId("controls");
 const results = byId("results");
 const place = byId("answer");

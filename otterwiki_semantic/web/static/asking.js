@@ -16,7 +16,7 @@ export function asking(place) {
     leave();
     const mine = (asked = { url: `${url}&part=1`, form, ending: new AbortController() });
     const { signal } = mine.ending;
-    place.replaceChildren(quiet("Searching …"));
+    place.replaceChildren(quiet("Searching…"));
     try {
       for (let wait = FIRST_WAIT; mine.id !== null; wait = Math.min(2 * wait, LONGEST_WAIT)) {
         if (mine.id) await pause(wait);

@@ -23,7 +23,7 @@ async function load(place, isExpected) {
 }
 
 const mark = () => state.querySelector("[data-mark]")?.dataset.mark;
-const isWorking = () => state.querySelector("[data-is-working]") !== null;
+const isWorking = () => !!state.querySelector("[data-is-working]");
 let seen = mark();
 
 async function look() {

@@ -45,7 +45,7 @@ function remember(kind, entry) {
 
 const remedy = () => status.querySelector(".btn"); // of a failure
 const action = (name) => options.querySelector(`[data-action=${name}]`);
-const isNarrowed = () => Object.keys(scope).length > 0;
+const isNarrowed = () => !chip.hidden;
 const query = () => field.value.trim();
 const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
 const rememberSearch = () => query() && remember("searches", query());
@@ -96,7 +96,7 @@ function showActions() {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("commands", ...group("Actions", commands.filter(isFirst)));
+  fill("commands", ...group("Commands", commands.filter(isFirst)));
   fill("actions", ...group("Actions", [...commands.filter((each) => !isFirst(each)), ...actions]));
 }
 
@@ -213,7 +213,7 @@ function search() {
 function narrow(to) {
   scope = to;
   chip.textContent = to.path ?? (to.tag ? `#${to.tag}` : "");
-  chip.hidden = !isNarrowed();
+  chip.hidden = !chip.textContent;
   isChosen = false;
   search();
 }
@@ -264,6 +264,7 @@ function showPreview(isShown) {
   isChosen ||= !!active;
   preview(pane, isShown ? active : null);
   showKeys();
+  field.focus();
   return true;
 }
 
@@ -300,7 +301,9 @@ options.addEventListener("click", (event) => {
 
 dialog.addEventListener("click", (event) => {
   const isLeft = event.target.closest("a") && isPlainClick(event) && !event.defaultPrevented; // by a link of a text, no option
-  if (isLeft || event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
+  if (isLeft || event.target === dialog || event.target.closest("[data-close]")) { // beside it, or a button
+    isLeft || !pane.contains(event.target) ? dialog.close() : showPreview(false);
+  }
 });
 chip.addEventListener("click", () => {
   narrow({});

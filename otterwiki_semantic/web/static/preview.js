@@ -13,7 +13,7 @@ export async function preview(pane, passage) {
   later.stop();
   select(shown, passage);
   shown = passage;
-  if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading …" }));
+  if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading…" }));
   pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
   if (pane.hidden) return;
   const source = passage.dataset.preview;

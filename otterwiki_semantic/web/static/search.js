@@ -4,7 +4,7 @@ import { preview, previewSoon, select, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const form = byId("form");
-const field = document.getElementById("search-query");
+const field = form.elements.q;
 const status = byId("status"); // visible
 const said = byId("said"); // for screen readers: only what stays
 const results = byId("results");
@@ -28,11 +28,11 @@ const type = delayed(() => {
   show(formUrl(), { isUnfinished: true });
 }, TYPING_MS);
 
+const isSet = ([name, value]) => value.trim() && (name !== "mode" || value !== "hybrid");
+
 function formUrl() {
   const url = new URL(SEARCH, location);
-  for (const [name, value] of new FormData(form)) {
-    if (value.trim() && !(name === "mode" && value === "hybrid")) url.searchParams.append(name, value.trim());
-  }
+  for (const [name, value] of [...new FormData(form)].filter(isSet)) url.searchParams.append(name, value.trim());
   return url;
 }
 
@@ -46,7 +46,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
   results.setAttribute("aria-busy", "true");
-  const slow = isPolling ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
+  const slow = isPolling ? 0 : setTimeout(() => say("Searching…"), SLOW_MS);
   let isToPoll = true;
   try {
     const { text, content } = await fetchPart(source, { signal });
@@ -83,7 +83,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 }
 
 /** Return whether the results will change soon: the index is being built, or could not answer. */
-const isPassing = () => results.querySelector("[data-is-passing]") !== null;
+const isPassing = () => !!results.querySelector("[data-is-passing]");
 
 function say(text, { isHeard = true } = {}) {
   status.textContent = text;
@@ -94,7 +94,7 @@ function stopTimers() {
   for (const timer of [type, settle, poll]) timer.stop();
 }
 
-const normalized = (url) => [...url.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
+const normalized = (url) => [...url.searchParams].filter(isSet).sort().join("\n");
 
 /** Make a URL that of the page, in a new history entry unless the last one is an unfinished query. */
 function enter(url, isUnfinished) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
 from otterwiki_semantic.web.pages.results import filter_menus, passage_excerpt, reasons
 from tests.support.hits import make_hit
@@ -51,11 +53,15 @@ def test_chosen_filters_stay_and_another_tag_can_be_added() -> None:
 
 def test_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
-    assert reasons(make_hit(explain=why)) == (
-        "words in a heading",
+    snippet = "[Cistern > Float] The float shows the level."
+    hit = make_hit(explain=why, snippet=snippet, title="Cistern", section_path=("Cistern", "Float"), highlights=((1, 8),))
+    assert reasons(hit) == (
+        "words in the page title",
         "contains most words",
         "2nd in meaning",
     )
+    in_heading = msgspec.structs.replace(hit, highlights=((11, 16),))
+    assert reasons(in_heading)[0] == "words in a heading"
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
