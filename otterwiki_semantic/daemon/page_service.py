@@ -41,7 +41,8 @@ class PageService:
             tags = suggest_tags(generation.catalog, request)
             return records.Suggestions(request.query, found, self._reader.freshness(generation), tags)
 
-        return self._reader.ask(suggested) or records.Suggestions(request.query, (), self._reader.freshness(None))
+        found = self._reader.ask(suggested, in_memory=True)
+        return found or records.Suggestions(request.query, (), self._reader.freshness(None))
 
     def related(self, path: str, n: int, urls: records.PageUrls = records.NO_URLS) -> records.RelatedPages:
         def nearest(generation: Generation) -> records.RelatedPages:
@@ -50,7 +51,7 @@ class PageService:
             pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
             return records.RelatedPages(known, pages, len(pages), self._reader.freshness(generation))
 
-        return self._reader.ask_for_page(path, nearest)
+        return self._reader.ask_for_page(path, nearest, in_memory=True)
 
     def draft_links(self, request: records.DraftRequest, urls: records.PageUrls = records.NO_URLS) -> records.DraftLinks:
         def linked(generation: Generation) -> records.DraftLinks:
@@ -62,7 +63,8 @@ class PageService:
             duplicates = () if is_there else likely_duplicates(catalog, text, path, pages, scale, urls)
             return records.DraftLinks(mentions, pages, duplicates, self._reader.freshness(generation), problem)
 
-        return self._reader.ask(linked) or records.DraftLinks((), (), (), self._reader.freshness(None), records.FIRST_BUILD)
+        found = self._reader.ask(linked, in_memory=True)
+        return found or records.DraftLinks((), (), (), self._reader.freshness(None), records.FIRST_BUILD)
 
     def _pages_about(
         self, generation: Generation, request: records.DraftRequest, urls: records.PageUrls

@@ -37,10 +37,15 @@ class ServingReader:
         self._telemetry = telemetry
         self.freshness = manager.index.freshness
 
-    def ask(self, question: Callable[[Generation], T]) -> T | None:
-        """Return the serving generation's answer, or None without one; retry if it fails or is replaced."""
+    def ask(self, question: Callable[[Generation], T], *, in_memory: bool = False) -> T | None:
+        """Return the serving generation's answer, or None without one; retry if it fails or is replaced.
+
+        With `in_memory`, wait until what a start loads into memory is there; see `Generation.wait_until_loaded`.
+        """
         generation = self._manager.serving
         while generation is not None:
+            if in_memory:
+                generation.wait_until_loaded()
             store = generation.mirror.store
             try:
                 with generation.catalog.snapshot():
@@ -57,9 +62,9 @@ class ServingReader:
                 generation = self._recover(generation, store, failure)
         return None
 
-    def ask_for_page(self, path: str, question: Callable[[Generation], T]) -> T:
-        """Return the serving generation's answer about a page; `PageNotFoundError` if there is none yet."""
-        found = self.ask(question)
+    def ask_for_page(self, path: str, question: Callable[[Generation], T], *, in_memory: bool = False) -> T:
+        """Return the serving generation's answer about a page; `PageNotFoundError` if there is none yet. See `ask`."""
+        found = self.ask(question, in_memory=in_memory)
         if found is None:
             raise PageNotFoundError(f"the index has no page {path!r} yet: it is being built")
         return found

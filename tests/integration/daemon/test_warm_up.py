@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import IndexUnavailableError
-from otterwiki_semantic.core.records import SearchOptions
+from otterwiki_semantic.core.records import DraftRequest, SearchOptions, SuggestRequest
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.engines import generation_of, opened
@@ -37,12 +37,18 @@ def test_a_search_is_run_after_a_start_and_counted_nowhere(tmp_path: Path) -> No
     index.close()
 
 
-def test_a_search_is_refused_while_the_index_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_the_loaded_index_is_refused_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.generation._LOADING_SECONDS", 0.0)
     index = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", pages=()))
     with generation_of(index)._loading:
-        with pytest.raises(IndexUnavailableError, match="being loaded"):
-            index.search(["boiler"], SearchOptions())
+        for ask in (
+            lambda: index.search(["boiler"], SearchOptions()),
+            lambda: index.suggest(SuggestRequest("boi", 3)),
+            lambda: index.related("boiler", 3),
+            lambda: index.draft_links(DraftRequest("The boiler hums.", "draft")),
+        ):
+            with pytest.raises(IndexUnavailableError, match="being loaded"):
+                ask()
         assert index.status().pages == len(PAGES)
     assert index.search(["boiler"], SearchOptions())[0].results[0].path == "boiler"
     index.close()
