@@ -16,8 +16,6 @@ if os.environ.get("WITHOUT_PLUGIN"):
 
 from otterwiki.server import app
 
-app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600  # a browser asks for the wiki's 28 static files once
-
 
 @app.after_request  # type: ignore[untyped-decorator]
 def add_headers(response: Response) -> Response:
