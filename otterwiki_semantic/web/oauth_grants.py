@@ -153,7 +153,7 @@ class ConnectionStore:
         now = self._clock()
         if now - connection.used < _USED_SECONDS:
             return
-        with suppress(ConnectionsUnavailableError), self._changed(seconds=0) as connections:
+        with suppress(ConnectionsUnavailableError), self._changed(waits=False) as connections:
             if connection.id in connections:
                 connections[connection.id] = replace(connections[connection.id], used=now)
 
@@ -166,11 +166,11 @@ class ConnectionStore:
         return read_record(self._directory / _FILE, dict[str, Connection], "all programs have to connect again") or {}
 
     @contextmanager
-    def _changed(self, seconds: float = _LOCK_SECONDS) -> Iterator[dict[str, Connection]]:
-        """Yield the connections for a change, under an exclusive lock."""
+    def _changed(self, *, waits: bool = True) -> Iterator[dict[str, Connection]]:
+        """Yield the connections for a change, under an exclusive lock; with `waits`, others may hold it for some seconds."""
         try:
             make_private(self._directory)
-            with locked(self._directory / _LOCK, seconds):
+            with locked(self._directory / _LOCK, _LOCK_SECONDS if waits else 0):
                 before = self._read()
                 now = self._clock()
                 connections = {name: each for name, each in before.items() if each.expires > now}
