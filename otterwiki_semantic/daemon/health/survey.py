@@ -119,8 +119,13 @@ class Survey:
     def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
         """Return the section of a page that contains a line."""
         chunks = self.generation.catalog.reader.page_range(path, 0, len(self.index))
-        near = [chunk for chunk in chunks if chunk.start_line <= line]
-        return place_of(near[-1], excerpt) if near else PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
+        near = [(chunk, unit.section) for chunk in chunks for unit in chunk.units if unit.start_line <= line]
+        if not near:
+            return PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
+        chunk, number = near[-1]
+        section = chunk.sections[number]
+        heading = "" if section.heading == chunk.title else section.heading
+        return PlaceInPage(path, chunk.title, heading, section.anchor, excerpt)
 
 
 def place_of(chunk: StoredChunk | Hit, excerpt: str = "") -> PlaceInPage:

@@ -228,6 +228,17 @@ def test_a_title_in_running_text_is_a_mention_and_one_in_code_or_in_a_link_is_no
     assert mentions(settings, TITLES) == [("how", "nas"), ("how", "winter")]
 
 
+def test_a_mention_names_the_heading_above_it_among_sections_of_one_passage(settings: Settings) -> None:
+    laptop = "# Laptop\n\nIt follows the winter checklist.\n\n## Radio\n\nThe stick hangs on a long cable.\n\n## Lid\n\nSee the NAS.\n"
+    commit(settings.repository, dict.fromkeys(PAGES) | TITLES | {"how.md": laptop})
+    with closing(opened(settings)) as engine:
+        places = {each.target.path: each.pages[0] for each in findings(engine, FindingKind.MENTION) if each.target}
+    assert {path: (place.section, place.anchor) for path, place in places.items()} == {
+        "winter": ("", "laptop"),
+        "nas": ("Lid", "lid"),
+    }
+
+
 def test_everyday_expressions_are_no_mentions(settings: Settings) -> None:
     text = "Read the getting started guide, day"
     common = {f"notes/{number}.md": f"# Note {number}\n\n{text} {number}.\n" for number in range(25)}

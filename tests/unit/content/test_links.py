@@ -20,6 +20,7 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
 | table |
 |---|
 | [cell](/c) |
+| [[Cell|dir/Cell]] |
 
 > [quoted](/q)
 
@@ -38,6 +39,7 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
         ("/dir/Other#part", "Shown"),
         ("b.md", "in a list"),
         ("/c", "cell"),
+        ("/dir/Cell", "Cell"),
         ("/q", "quoted"),
         ("/reference", "by reference"),
     ]
