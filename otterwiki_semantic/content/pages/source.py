@@ -27,6 +27,7 @@ _LINKED = re.compile(
     re.MULTILINE,
 )
 _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
+_ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -102,4 +103,5 @@ def _excerpt(markdown: str, start: int, end: int) -> str:
         first = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start
     if last - end > _EXCERPT // 2:
         last = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2))
-    return " ".join(_LINK_TEXT.sub(lambda match: match[1] or match[2], markdown[first:last]).split())
+    text = _ITEM.sub("\n· ", markdown[first:last])
+    return " ".join(_LINK_TEXT.sub(lambda match: match[1] or match[2], text).split())

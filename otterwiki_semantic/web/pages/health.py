@@ -76,7 +76,7 @@ def link() -> ResponseReturnValue:
         mention = next((each for each in mentions if each.path == target and each.link), None)
         if mention is not None:
             text = f"{page.content[: mention.start]}{mention.link}{page.content[mention.end :]}"
-            lines = unified_diff(page.content, text, ("", "")).splitlines()
+            lines = unified_diff(page.content.rstrip(), text.rstrip(), ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             values |= {"page": page, "mention": mention, "text": text, "diff": diff}
     except SemanticError as error:

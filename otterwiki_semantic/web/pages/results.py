@@ -103,17 +103,17 @@ def trail(hit: Hit) -> tuple[str, ...]:
 
 
 @pages.app_template_global("semantic_reasons")
-def reasons(hit: Hit) -> tuple[str, ...]:
-    """Return the reasons for the rank of a passage, in words; empty without its explanation."""
+def reasons(hit: Hit, query: str) -> tuple[str, ...]:
+    """Return the reasons for the rank of a passage among the results of a query, in words; empty without its explanation."""
     why = hit.explain
     if why is None:
         return ()
     share = "all" if why.coverage >= _ALL else "most" if why.coverage >= _MOST else "some"
     known = (
         _RULES.get(why.rule),
-        f"words in {_place_of_names(hit)}" if why.names else None,
-        f"contains {share} words" if why.keyword.rank else None,
-        ("closest in meaning" if rank == 1 else f"{ordinal(rank)} in meaning") if (rank := why.semantic.rank) else None,
+        f"words in {_place_of_names(hit)}" if why.names and why.rule != "exact title" else None,
+        ("contains the word" if len(query.split()) == 1 else f"contains {share} words") if why.keyword.rank else None,
+        ("closest in meaning" if rank == 1 else f"{ordinal(rank)} closest in meaning") if (rank := why.semantic.rank) else None,
         "page as a whole fits" if why.page_credit else None,
         "often linked" if why.links else None,
         "recent" if why.recency else None,
@@ -133,7 +133,7 @@ def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> li
     for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
         values = [value for each, value in chosen if each == name]
         anything = Choice("", f"Any {label.casefold()}")
-        menus += [Menu(name, label, (anything, Choice(value, value, is_chosen=True))) for value in values]
+        menus += [Menu(name, label, (anything, Choice(value, f"{label}: {value}", is_chosen=True))) for value in values]
         offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
         if offered:
             menus.append(Menu(name, label, (Choice("", label), *(Choice(value, f"{value} ({n})") for value, n in offered))))

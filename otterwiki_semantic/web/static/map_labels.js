@@ -1,9 +1,11 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.15, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
+
+const distance = ({ left, right, top, bottom }, x, y) => Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
 
 function around(x, y, radius) {
   return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
@@ -24,12 +26,12 @@ function shortened(title, most) {
 }
 
 // Returns a free spot for each of the points, in this order, if there is one; any spot for those that are forced.
-function arranged(points, most, spotsOf, obstacles, names, isForced) {
+function arranged(points, most, spotsOf, obstacles, names, isClear, isForced) {
   const taken = [...obstacles], written = [...names], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
-    const spots = spotsOf(point), free = (those) => spots.find((spot) => !those.some((other) => overlaps(spot, other)));
-    const spot = free(taken) ?? (isForced(point) ? free(written) ?? spots[0] : null);
+    const spots = spotsOf(point), free = (those, isGood = () => true) => spots.find((spot) => !those.some((other) => overlaps(spot, other)) && isGood(spot));
+    const spot = free(taken, isClear) ?? (isForced(point) ? free(written) ?? spots[0] : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
     for (const list of [taken, written]) list.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
@@ -40,7 +42,7 @@ function arranged(points, most, spotsOf, obstacles, names, isForced) {
 
 // Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
-// They leave room for the lines, and for the names of groups, which are in the picture already. A label keeps its side of the point.
+// They leave room for the lines, and for the names of groups, which are in the picture already. While a page is selected, a label keeps its side of the point.
 export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, near, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
@@ -68,11 +70,17 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   const isForced = (point) => point === here || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => lengths.flatMap((longest) => {
     const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
-    return spots(...pixel(point), pen.measureText(text).width, away, room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point }));
-  }).sort((one, other) => (other.side === point.side) - (one.side === point.side));
+    const side = here || found ? point.side : 0, places = spots(...pixel(point), pen.measureText(text).width, away, room);
+    return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point })).sort((one, other) => (other.side === side) - (one.side === side));
+  });
+  const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, ...pixel(point)]);
+  const isClear = (spot) => { // no other point is about as near to the text as its own
+    const nearest = OWN * distance(spot, ...pixel(spot.point));
+    return marks.every(([point, x, y]) => point === spot.point || distance(spot, x, y) >= nearest);
+  };
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...[...chosen].sort(order)]), most, spotsOf, taken, written, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...[...chosen].sort(order)]), most, spotsOf, taken, written, isClear, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }

@@ -96,7 +96,7 @@ function showActions() {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("commands", ...group("Commands", commands.filter(isFirst)));
+  fill("commands", ...group("Actions", commands.filter(isFirst)));
   fill("actions", ...group("Actions", [...commands.filter((each) => !isFirst(each)), ...actions]));
 }
 

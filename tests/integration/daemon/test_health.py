@@ -229,7 +229,7 @@ def test_a_title_in_running_text_is_a_mention_and_one_in_code_or_in_a_link_is_no
 
 
 def test_a_mention_names_the_heading_above_it_among_sections_of_one_passage(settings: Settings) -> None:
-    laptop = "# Laptop\n\nIt follows the winter checklist.\n\n## Radio\n\nThe stick hangs on a long cable.\n\n## Lid\n\nSee the NAS.\n"
+    laptop = "# Laptop\n\nSee the winter checklist.\n\n## Radio\n\nThe stick has a long cable.\n\n## Lid\n\nSee the NAS.\n"
     commit(settings.repository, dict.fromkeys(PAGES) | TITLES | {"how.md": laptop})
     with closing(opened(settings)) as engine:
         places = {each.target.path: each.pages[0] for each in findings(engine, FindingKind.MENTION) if each.target}

@@ -55,13 +55,15 @@ def test_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     snippet = "[Cistern > Float] The float shows the level."
     hit = make_hit(explain=why, snippet=snippet, title="Cistern", section_path=("Cistern", "Float"), highlights=((1, 8),))
-    assert reasons(hit) == (
+    assert reasons(hit, "level of a cistern") == (
         "words in the page title",
         "contains most words",
-        "2nd in meaning",
+        "2nd closest in meaning",
     )
     in_heading = msgspec.structs.replace(hit, highlights=((11, 16),))
-    assert reasons(in_heading)[0] == "words in a heading"
+    assert reasons(in_heading, "float")[:2] == ("words in a heading", "contains the word")
+    of_title = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, rule="exact title"))
+    assert reasons(of_title, "the cistern")[:2] == ("title matches", "contains most words")
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
