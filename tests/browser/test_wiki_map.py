@@ -122,8 +122,27 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: Live
             return
         expect(page.locator(".semantic-map-labels text").first).to_be_attached()
         assert overlapping(page) == []
+        assert nearer_to_others(page) == []
         picture(page, f"map-{look}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def nearer_to_others(page: Page) -> list[str]:
+    """Return the labels to which another point is nearer than their own."""
+    found: list[str] = page.evaluate("""() => {
+        const points = [...document.querySelectorAll("#semantic-map-plot a")].map(link => {
+            const box = link.lastElementChild.getBoundingClientRect();
+            return [link.textContent.trim(), box.left + box.width / 2, box.top + box.height / 2];
+        });
+        return [...document.querySelectorAll(".semantic-map-labels text")].map(text => {
+            const box = text.getBoundingClientRect();
+            const beyond = (at, least, most) => Math.max(least - at, 0, at - most);
+            const away = ([, x, y]) => Math.hypot(beyond(x, box.left, box.right), beyond(y, box.top, box.bottom));
+            const [nearest] = points.sort((one, other) => away(one) - away(other))[0];
+            return [text.textContent.replace("…", ""), nearest];
+        }).filter(([text, nearest]) => !nearest.startsWith(text)).map(([text]) => text);
+    }""")
+    return found
 
 
 def overlapping(page: Page) -> list[str]:
