@@ -153,7 +153,7 @@ def _share_templates(module: Any, set_attribute: Set) -> None:
 
 
 def _hash_quickly(module: Any, set_attribute: Set) -> None:
-    """Have passwords hashed in 3 ms: registering and each login with the usual 110 ms took a tenth of some modules."""
+    """Have passwords hashed in 3 ms instead of 110, when somebody registers or logs in."""
     hash_slowly = module._hash_internal
 
     def hash_quickly(method: str, salt: str, password: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -124,8 +124,7 @@ class Survey:
             return PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
         chunk, number = near[-1]
         section = chunk.sections[number]
-        heading = "" if section.heading == chunk.title else section.heading
-        return PlaceInPage(path, chunk.title, heading, section.anchor, excerpt)
+        return place_of(replace(chunk, section=section.heading, anchor=section.anchor), excerpt)
 
 
 def place_of(chunk: StoredChunk | Hit, excerpt: str = "") -> PlaceInPage:
