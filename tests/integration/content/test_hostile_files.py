@@ -121,8 +121,11 @@ def _cut(content: bytes, share: float) -> bytes:
     return content[: int(len(content) * share)]
 
 
+def _huge_stream() -> bytes:
+    return zlib.compress(b"BT (a) Tj ET " * 4_000_000, 9)
+
+
 _FAR_CELL = '<worksheet><sheetData><row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData></worksheet>'
-_HUGE_STREAM = zlib.compress(b"BT (a) Tj ET " * 4_000_000, 9)
 _LYING_FONT = "/Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 5 0 R>>>>"
 _SHOW = stream(b"BT /F 12 Tf (hello) Tj ET")
 FILES: dict[str, Callable[[], bytes]] = {
@@ -155,7 +158,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "10,000 pages.pdf": lambda: many_pages(10_000),
     "its own page tree.pdf": lambda: raw_pdf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[2 0 R 2 0 R]/Count 999999>>"),
     "a count that lies.pdf": lambda: raw_pdf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[]/Count 2000000000>>"),
-    "a stream of 50 MB.pdf": lambda: pages_pdf(stream(_HUGE_STREAM, "/Filter/FlateDecode")),
+    "a stream of 50 MB.pdf": lambda: pages_pdf(stream(_huge_stream(), "/Filter/FlateDecode")),
     "a length that lies.pdf": lambda: pages_pdf("<</Length 99999999>> stream\nBT ET\nendstream"),
     "a font that lies.pdf": lambda: pages_pdf(_SHOW, _LYING_FONT, stream(b"begincmap 99 beginbfrange <00><ffffffff><0041>")),
     "a font without end.pdf": lambda: pages_pdf(
