@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.search.answering.grounding import NO_SOURCE, says_nothing_found, unsupported_reason
-from otterwiki_semantic.search.answering.languages import LANGUAGES
 from otterwiki_semantic.search.answering.sources import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
-from tests.support.pumps import Expression, slow
 
 BACKUPS = """
 Backups are kept for 30 days and logs for 90. The photos are stored on otter, not on mole. If a disk fails, call Ada before
@@ -231,12 +229,3 @@ def test_a_comment_in_code_is_no_heading() -> None:
     page = "Run this:\n\n```\n# Myths\nrestic check\n```\n\nTapes are copied."
     assert reason("Tapes are copied.", page) is None
     assert reason("Tapes are not copied.", page) is not None
-
-
-def test_each_expression_of_a_language_is_linear() -> None:
-    patterns = [
-        (f"{code} {name}", pattern.pattern)
-        for code, table in LANGUAGES.items()
-        for name, pattern in (*table.markers.items(), ("joins", table.joins), ("agent", table.agent), ("dates", table.dates))
-    ]
-    assert slow([Expression(name, pattern, 0, "re") for name, pattern in patterns], 10_000, 0.025) == []

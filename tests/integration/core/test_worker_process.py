@@ -19,6 +19,8 @@ from otterwiki_semantic.core.worker_process import MEMORY_BYTES, WorkerProcess
 from tests.support.paths import ROOT
 from tests.support.processes import is_running, wait_until_ended
 
+pytestmark = pytest.mark.real_processes
+
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
@@ -104,7 +106,7 @@ def hold(file: Path) -> None:
 def test_it_ends_with_its_caller_even_during_a_call(tmp_path: Path) -> None:
     file = tmp_path / "process"
     os.mkfifo(file)  # reading waits until it is written
-    code = "from pathlib import Path; from tests.unit.core.test_worker_process import WorkerProcess, hold; WorkerProcess().call"
+    code = f"from pathlib import Path; from {__name__} import WorkerProcess, hold; WorkerProcess().call"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", f"{code}(60, hold, Path({str(file)!r}))"], env=environment) as caller:
         processes = map(int, file.read_text().split())

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from otterwiki_semantic.search.answering.languages import LANGUAGES
 from tests.support.pumps import Expression, Slow, calls, expressions, has_possessive_group, modules, slow
+
+pytestmark = pytest.mark.real_processes
 
 _QUICK_SIZE, _QUICK_SECONDS = 10_000, 0.025
 _SIZE, _SECONDS = 120_000, 3.0
@@ -24,8 +27,8 @@ _MADE_IN_FUNCTIONS = {
     "core.settings:parse": "reads a setting",
     "core.settings:_database": "reads a setting",
     "search.answering.grounding:_has_word": "a name or number, escaped",
-    "search.answering.languages:__init__": "tested in test_grounding.py",
-    "search.answering.languages:_whole_words": "tested in test_grounding.py",
+    "search.answering.languages:__init__": "tested below",
+    "search.answering.languages:_whole_words": "tested below",
 }
 """Expressions that depend on more than their module, and why they need no test."""
 _FOUND = {
@@ -44,6 +47,15 @@ def test_every_expression_is_linear(part: int) -> None:
     found = expressions()
     assert len(found) > 100
     assert not_linear(found[part::_PARTS]) == []
+
+
+def test_each_expression_of_a_language_is_linear() -> None:
+    found = [
+        Expression(f"{code} {name}", pattern.pattern, 0, "re")
+        for code, table in LANGUAGES.items()
+        for name, pattern in (*table.markers.items(), ("joins", table.joins), ("agent", table.agent), ("dates", table.dates))
+    ]
+    assert not_linear(found) == []
 
 
 def test_no_expression_is_made_where_the_test_cannot_see_it() -> None:
