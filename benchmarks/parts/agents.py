@@ -113,7 +113,10 @@ def _ask_wiki(wiki: Path, questions: Sequence[_Question]) -> tuple[list[_Outcome
 
 
 async def _ask_all(backend: LocalBackend, questions: Sequence[_Question]) -> tuple[list[_Outcome], int]:
-    async with Client(make_server(backend)) as client:
+    server = make_server(
+        backend, allow_reindex=False, has_aliases=False, has_connectors=False, is_structured=False, can_answer=False
+    )
+    async with Client(server) as client:
         tools = await client.list_tools()
         listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools.tools]
         outcomes = [await _ask(client, each) for each in questions]

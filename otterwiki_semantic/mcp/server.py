@@ -74,8 +74,8 @@ _SECURITY = ResourceSecurity(exempt_params={"path"})
 class _WikiServer(MCPServer[None]):
     """A server that lists its tools in few tokens and returns only text, unless structured content is enabled."""
 
-    is_structured = False
-    has_aliases = False
+    is_structured: bool
+    has_aliases: bool
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
         changed = {"description": getdoc(fn), "structured_output": None if self.is_structured else False}
@@ -112,12 +112,12 @@ class _WikiServer(MCPServer[None]):
 def make_server(
     wiki: WikiBackend,
     *,
-    allow_reindex: bool = False,
-    has_aliases: bool = False,
-    has_connectors: bool = False,
-    is_structured: bool = False,
+    allow_reindex: bool,
+    has_aliases: bool,
+    has_connectors: bool,
+    is_structured: bool,
     writable: RestBackend | None = None,
-    can_answer: bool = False,
+    can_answer: bool,
 ) -> MCPServer[None]:
     """Return the server of a wiki: `writable` is for tools that change pages, connectors are `search` and `fetch`.
 

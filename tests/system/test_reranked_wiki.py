@@ -107,7 +107,11 @@ def test_an_agent_may_ask_for_it(site: LiveWiki, server: RerankServer) -> None:
     def first(agent: Agent, **arguments: bool) -> str:
         return str(agent.result("semantic_search", query="what has to be prepared", **arguments)["results"][0]["path"])
 
-    async_client = Client(make_server(RestBackend(site.url, KEY), is_structured=True))
+    backend = RestBackend(site.url, KEY)
+    structured = make_server(
+        backend, allow_reindex=False, has_aliases=False, has_connectors=False, is_structured=True, can_answer=False
+    )
+    async_client = Client(structured)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(async_client) as client:
         agent = Agent(portal, client)
         server.requests.clear()
