@@ -487,6 +487,13 @@ def test_the_device_is_named_and_a_gpu_that_the_model_does_not_use(resting: Doct
     assert "SEMANTIC_DEVICE is 'cuda', but minilm does not run on a GPU" in device.detail
 
 
+@pytest.mark.parametrize("kind", ["onnx", "sentence-transformers"])
+def test_a_model_that_can_run_on_a_gpu_may_be_set_to(resting: DoctorContext, tmp_path: Path, kind: str) -> None:
+    given = {**PATH, "SEMANTIC_DEVICE": "cuda", "SEMANTIC_MODEL": f"{kind}:{tmp_path / 'missing'}"}
+    findings = check_model(make_context(given, {}, repository=settings_of(resting).repository))
+    assert [each.what for each in findings] == ["model"]
+
+
 def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.cli.doctor.services._SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
