@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
@@ -183,10 +184,26 @@ def test_a_key_that_cannot_be_sent_is_not_shown_either(setup: Setup, provider: s
         assert "cret" not in "".join(traceback.format_exception(caught.value)).replace("SECRET", "")
 
 
-def test_a_model_that_ollama_lacks_is_to_be_pulled(setup: Setup) -> None:
-    setup.server.told.clear()
-    with pytest.raises(ModelError, match="run `ollama pull m` there") as caught:
-        setup.open("ollama").prepare()
+@pytest.mark.parametrize(
+    ("provider", "status", "remedy"),
+    [
+        ("openai", 401, "set SEMANTIC_MODEL_KEY"),
+        ("openai", 404, "correct SEMANTIC_MODEL (m) or SEMANTIC_MODEL_URL"),
+        ("openai", 307, "correct SEMANTIC_MODEL (m) or SEMANTIC_MODEL_URL"),
+        ("openai", 422, "correct SEMANTIC_MODEL, SEMANTIC_MODEL_OPTIONS or SEMANTIC_MODEL_URL"),
+        ("ollama", 403, "set SEMANTIC_MODEL_KEY"),
+        ("ollama", 404, "run `ollama pull m` there"),
+        ("ollama", 307, "correct SEMANTIC_MODEL_URL: this is not an Ollama server"),
+        ("ollama", 422, "make sure that m is a model for embeddings"),
+        ("jina", 403, "set SEMANTIC_MODEL_KEY"),
+        ("jina", 422, "correct SEMANTIC_MODEL (m) or SEMANTIC_MODEL_OPTIONS"),
+    ],
+)
+def test_a_refusal_is_told_with_its_remedy(setup: Setup, provider: str, status: int, remedy: str) -> None:
+    model = setup.prepared(provider)
+    setup.server.replies.append(Reply(status, "{}"))
+    with pytest.raises(ModelError, match=re.escape(f"; {remedy}")) as caught:
+        model.embed(["a text"])
     assert not isinstance(caught.value, ModelUnreachableError)
 
 
