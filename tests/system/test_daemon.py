@@ -317,6 +317,18 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Con
     assert ready(index).pages == 1
 
 
+def test_an_index_that_could_not_be_opened_is_opened_later(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    obstacle = settings.data_dir / "generations"
+    obstacle.touch()
+    index = connect()
+    with pytest.raises(SemanticError, match="generations"):
+        index.status()
+    eventually(lambda: not owners_of(settings.data_dir))
+    obstacle.unlink()
+    assert ready(index).pages == 5
+
+
 def test_a_request_that_comes_byte_by_byte_is_let_go(running: Settings, index: IndexClient) -> None:
     """Each byte is in time; the whole request never is. Idle clients that have greeted stay."""
     with socket.socket(socket.AF_UNIX) as connection:

@@ -130,6 +130,13 @@ def test_a_search_keeps_to_its_budget_and_to_the_most_relevant(passages: list[tu
     assert not missing or answer.left_out.startswith(f"{missing} less relevant result")  # type: ignore[union-attr]
 
 
+def test_a_passage_has_the_numbers_of_the_questions_that_it_answers() -> None:
+    one, other, neither = (passage(path, "text") for path in ("one", "other", "neither"))
+    near, neither = one | {"relevant": False}, neither | {"relevant": False}
+    answer = search_answer([found(one, other), found(other, near, neither)], 3_000)
+    assert [(each.path, each.questions) for each in answer.results] == [("one", [1]), ("other", [1, 2])]
+
+
 def test_a_long_passage_is_cut_at_a_line_with_a_note() -> None:
     answer = search_answer([found(passage("a", "\n".join(["some words in a line"] * 300)))], 500)
     assert answer.results[0].is_cut
