@@ -706,7 +706,8 @@ def test_a_chromadb_server_tells_its_version_and_gets_no_database(
 
 
 def test_what_is_no_chromadb_server_or_wants_a_token_is_told(of_server: Callable[..., list[Finding]]) -> None:
-    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).hint
+    nobody = the_problem(of_server(f"http://127.0.0.1:{free_port()}"))
+    assert (nobody.what, "SEMANTIC_CHROMA_URL" in nobody.hint) == ("ChromaDB", True)
     for served, said in (
         ((404, "<p>no"), "as ChromaDB never does"),
         ((200, {"version": 2}), "what answers is not ChromaDB"),
