@@ -55,7 +55,7 @@ def agent(wiki: LiveWiki) -> Iterator[Agent]:
 
 @pytest.fixture(scope="module")
 def local(wiki: LiveWiki) -> Iterator[Agent]:
-    place = ("--repository", str(wiki.repository), "--data-dir", str(wiki.data_dir))
+    place = ("--repository", str(wiki.repository), "--data-dir", str(wiki.data_dir), "--aliases")
     with Server(place, log=wiki.data_dir.parent / "stdio.log").connected() as connected:
         yield connected
 
@@ -99,6 +99,11 @@ def test_several_questions_give_each_passage_once(agent: Agent) -> None:
     assert len(places) == len(set(places)) >= 1
     assert "question 1, 2" in found
     assert "Nothing seems to be about question 3." in found
+
+
+def test_an_alias_answers_once_as_well(local: Agent) -> None:
+    found = json.loads(answer(local, "search_markdown", query="air in a radiator"))["results"]
+    assert found[0]["file"] == "house/heating.md"
 
 
 @pytest.mark.parametrize("which", ["agent", "local"])
