@@ -54,6 +54,20 @@ def test_long_work_is_announced_with_its_progress_and_its_end(
     assert caplog.messages[-1] == "search is ready: 1,200 pages, 2,058 chunks in 10 s"
 
 
+def test_the_time_left_is_that_of_reading_and_of_embedding_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[-1]))
+    tracker = ProgressTracker()
+    tracker.begin([PageFile(f"page {number}", "blob", 10) for number in range(4)], 0)
+    assert tracker.snapshot().seconds_left is None
+    clock.append(3.0)
+    tracker.page_read(10, chunks=5)
+    tracker.chunks_embedded(5, seconds=1)
+    found = tracker.snapshot()
+    assert (found.chunks_done, found.chunks_total) == (5, 20)
+    assert found.seconds_left == 3 * 3.0 + 15 * 0.2
+
+
 def test_the_end_of_short_work_is_announced_for_a_build_only(caplog: pytest.LogCaptureFixture) -> None:
     for is_build in (False, True):
         with announced(ProgressTracker(), is_build=is_build, indexed=lambda: (5, 6)):
