@@ -211,6 +211,13 @@ def test_a_page_too_long_gives_its_beginning_and_its_sections() -> None:
     assert f"read_note(path, lines='{end + 1}-399')" in (answer.left_out or "")
 
 
+def test_most_of_the_budget_is_for_the_text_of_a_page_and_not_for_its_sections() -> None:
+    text = "\n".join(f"line {number} of a long page" for number in range(1, 400))
+    answer = note_answer(page(text, [(2, f"Section number {number}") for number in range(100)]), 900)
+    assert answer.sections
+    assert count_tokens(answer.parts[0].text) > 300
+
+
 def test_a_section_too_long_gives_the_sections_below_it() -> None:
     text = "\n".join(f"line {number} of a long page" for number in range(1, 400))
     part = {"section_path": ["Second"], "start_line": 2, "end_line": 5, "content": text}
