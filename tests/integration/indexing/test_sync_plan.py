@@ -69,8 +69,9 @@ def test_an_index_that_equals_head_has_nothing_to_do(bench: Bench) -> None:
     assert bench.indexer.plan(bench.catalog) is None
 
 
-def test_only_what_differs_is_planned(bench: Bench) -> None:
+def test_only_what_differs_is_planned_and_looked_at(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.follow(bench.indexer.plan(bench.catalog))
+    monkeypatch.delattr(Repository, "page_blobs")
     commit(bench.place, {"short.md": "# Shorter\n", "new.md": "# New page\n", "long.md": None})
     plan = bench.indexer.plan(bench.catalog, embed=False, previous=bench.catalog)
     assert plan is not None

@@ -58,6 +58,7 @@ def listed(agent: Agent) -> dict[str, str]:
 def test_an_agent_writes_reads_and_edits(wiki: LiveWiki, agent: Agent) -> None:
     created = agent.text("write_note", path="garden/pumpkins", text=_PUMPKINS)
     assert created.startswith("created, revision ")
+    assert f"\n{wiki.url}/garden/pumpkins\n" in created
     assert "garden: Garden" in created, "a page about the same, to link to"
     read = agent.text("read_note", path="garden/pumpkins")
     found = re.search(r"revision (\w+)", read)

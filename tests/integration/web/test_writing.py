@@ -426,8 +426,16 @@ def test_a_page_is_not_taken_out_of_searches(wiki: LiveWiki) -> None:
     assert "search: false" not in read(wiki, "to-stay")["content"]
 
 
-@pytest.mark.parametrize(("path", "said"), [("ignored/page", "git ignores"), ("a:b", "a letter and a colon")])
-def test_what_git_does_not_take_is_refused(wiki: LiveWiki, path: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("ignored/page", "git ignores"),
+        ("a:b", "a letter and a colon"),
+        ("garden/history", "an address of the wiki itself"),
+        ("robots.txt", "an address of the wiki itself"),
+    ],
+)
+def test_what_git_or_the_wiki_does_not_take_is_refused(wiki: LiveWiki, path: str, said: str) -> None:
     exclude = wiki.repository / ".git" / "info" / "exclude"
     exclude.parent.mkdir(exist_ok=True)
     exclude.write_text("ignored/\n")
