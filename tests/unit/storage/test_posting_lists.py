@@ -77,6 +77,10 @@ def test_only_so_many_postings_are_kept(small: SmallIndex, monkeypatch: pytest.M
         kept = sum(len(each.ids) for each in lists._lists.values())
         assert kept == lists._postings
         assert kept <= 150 or len(lists._lists) == 1
+    monkeypatch.setattr("otterwiki_semantic.storage.posting_lists._MAX_POSTINGS", 1000)
+    scores(small, WORDS, 10)
+    scores(small, WORDS[:1], 10)
+    assert lists._lists.keys() == set(WORDS), "all that fit are kept"
 
 
 def test_a_filter_holds(small: SmallIndex) -> None:

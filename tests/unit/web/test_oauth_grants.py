@@ -133,6 +133,15 @@ def test_a_lock_that_somebody_holds_delays_changes_and_stops_no_reading(
     assert stored.used == clock.now
 
 
+def test_a_connection_that_was_ended_meanwhile_is_not_stored_again(store: ConnectionStore, clock: Clock) -> None:
+    assert store.exchange(approve(store))
+    (connection,) = store.all()
+    assert store.remove(connection.id)
+    clock.now += ACCESS_SECONDS
+    store.touch(connection)
+    assert list(store.all()) == []
+
+
 def test_refreshing_for_years_keeps_the_file_small(store: ConnectionStore, tmp_path: Path) -> None:
     tokens = store.exchange(approve(store))
     for _ in range(300):
