@@ -374,6 +374,13 @@ def test_what_is_known_is_there_while_the_server_is_not(tmp_path: Path, time: Fa
         assert model.embed(["a text"]).shape == (1, DIMENSION)
 
 
+@pytest.mark.parametrize("changed", [{"model": "openai:other"}, {"model_options": '{"dimensions": 12}'}])
+def test_what_is_known_of_a_model_is_not_used_for_another(setup: Setup, changed: dict[str, str]) -> None:
+    assert "unknown" not in setup.prepared().fingerprint
+    assert "unknown" not in setup.open().fingerprint
+    assert "unknown" in setup.open(**changed).fingerprint
+
+
 def test_a_damaged_note_of_what_is_known_is_made_again(setup: Setup) -> None:
     before = setup.prepared()
     path = setup.place / "index" / "model.json"
