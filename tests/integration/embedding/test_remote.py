@@ -589,6 +589,7 @@ def test_a_key_of_the_providers_own_variables_is_not_shown_either(
     setup: Setup, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "another-key-0123456789")
+    monkeypatch.setenv("MAX_TOKENS", "read")  # too short for a secret
     model = setup.prepared("jina", model_key=None)
     setup.server.replies.append(Reply(400, '{"error": "cannot read another-key-0123456789"}'))
     with pytest.raises(ModelError, match="cannot read …"):
