@@ -28,6 +28,7 @@ _LINKED = re.compile(
 )
 _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
+_SPACES = re.compile(r"\s+")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -39,6 +40,8 @@ class Occurrence(NamedTuple):
     text: str
     line: int
     """From 1."""
+    name: tuple[int, int] = (0, 0)
+    """Where the name is in an excerpt, as offsets."""
 
 
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
@@ -69,7 +72,9 @@ def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
-    return Occurrence(_excerpt(markdown, match.start(), match.end()), text.count("\n", 0, match.start()) + 1)
+    before, after = _around(markdown, match.start(), match.end())
+    found = f"{before}{' '.join(match[0].split())}"
+    return Occurrence(f"{found}{after}", text.count("\n", 0, match.start()) + 1, (len(before), len(found)))
 
 
 def without_code(text: str) -> str:
@@ -93,15 +98,21 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda match: _NOT_A_LINE.sub(" ", match[0]), text)
 
 
-def _excerpt(markdown: str, start: int, end: int) -> str:
-    """Return the words around a range, from its paragraph or table row, without cut words and URLs."""
+def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
+    """Return the words before and after a range, from its paragraph or table row, without cut words and URLs."""
     is_row = "|" in markdown[markdown.rfind("\n", 0, start) + 1 : start]
     border = "\n" if is_row else "\n\n"
     before, last = markdown.rfind(border, 0, start), markdown.find(border, end)
     first, last = 0 if before < 0 else before + len(border), len(markdown) if last < 0 else last
+    begin, rest = "", ""
     if start - first > _EXCERPT // 2:
-        first = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start
+        first, begin = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start, "… "
     if last - end > _EXCERPT // 2:
-        last = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2))
-    text = _ITEM.sub("\n· ", markdown[first:last])
-    return " ".join(_LINK_TEXT.sub(lambda match: match[1] or match[2], text).split())
+        last, rest = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2)), " …"
+    return begin + _as_line(markdown[first:start]).lstrip(" -·"), _as_line(markdown[end:last]).rstrip(" -·") + rest
+
+
+def _as_line(markdown: str) -> str:
+    """Return Markdown as one line, with dots between list items and table cells, and links as text."""
+    text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n· ", markdown))
+    return _SPACES.sub(" ", text.replace("|", "·"))

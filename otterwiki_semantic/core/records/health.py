@@ -39,6 +39,8 @@ class PlaceInPage(Struct, frozen=True, omit_defaults=True):
     """The heading's id in the page."""
     excerpt: str = ""
     """The text that the finding is about."""
+    excerpt_highlights: tuple[tuple[int, int], ...] = ()
+    """Only of a mention: where it is in the excerpt, as offsets."""
     updated: str | None = None
     """When a commit last changed the page, ISO 8601 in UTC; only of stale pages and those near to them."""
     url: str | None = None

@@ -9,6 +9,8 @@ from mimetypes import guess_type
 from operator import itemgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from otterwiki_semantic.content.analysis import name_key, words
 from otterwiki_semantic.content.pages import find_links, find_name, page_key, prose
 from otterwiki_semantic.core.records import Finding, FindingKind, Notation, PlaceInPage
@@ -126,7 +128,8 @@ def _mentions_on(survey: Survey, path: str, markdown: str, titles: list[_Title])
         named = None if any(name.casefold() in longer for longer in named_here) else find_name(text, name, markdown)
         if named is not None:
             named_here.append(name.casefold())
-            place, target = survey.section(path, named.line, named.text), survey.page(title.page.path)
+            place = replace(survey.section(path, named.line), excerpt=named.text, excerpt_highlights=(named.name,))
+            target = survey.page(title.page.path)
             yield new_finding(FindingKind.MENTION, path, target.path, pages=[place], target=target)
 
 

@@ -116,15 +116,15 @@ class Survey:
             return PlaceInPage(path, self.by_path[path].title)
         return PlaceInPage(path, page_name(path), kind=file_kind(path))
 
-    def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
+    def section(self, path: str, line: int) -> PlaceInPage:
         """Return the section of a page that contains a line."""
         chunks = self.generation.catalog.reader.page_range(path, 0, len(self.index))
         near = [(chunk, unit.section) for chunk in chunks for unit in chunk.units if unit.start_line <= line]
         if not near:
-            return PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
+            return self.page(path)
         chunk, number = near[-1]
         section = chunk.sections[number]
-        return place_of(replace(chunk, section=section.heading, anchor=section.anchor), excerpt)
+        return place_of(replace(chunk, section=section.heading, anchor=section.anchor))
 
 
 def place_of(chunk: StoredChunk | Hit, excerpt: str = "") -> PlaceInPage:

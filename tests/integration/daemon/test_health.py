@@ -256,7 +256,10 @@ def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(sett
         assert len(first) == 3
         assert first[0].target is not None
         assert first[0].target.path == "small red pump"
-        assert first[0].pages[0].excerpt.endswith("a white pump and a small red pump.")
+        place = first[0].pages[0]
+        assert place.excerpt.startswith("There is a blue pump")
+        assert place.excerpt.endswith("a white pump and a small red pump.")
+        assert [place.excerpt[start:end] for start, end in place.excerpt_highlights] == ["small red pump"]
         engine.dismiss(DismissalRequest([each.id for each in first]))
         commit(settings.repository, {"other.md": "# Other\n"})
         engine.notify()
