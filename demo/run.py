@@ -113,7 +113,7 @@ def main() -> None:
         ) as server,
     ):
         try:
-            print("the wiki starts and is indexed …", flush=True)
+            print("Starting the wiki and indexing its pages…", flush=True)
             status = wait_until_indexed(api, server, log)
             embedded = status["embedded_texts"]
             print(f"\r{status['pages']} pages, {status['chunks']} passages; {embedded} texts embedded at this start.\n")
