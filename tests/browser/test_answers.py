@@ -108,7 +108,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(page.locator("#semantic-search")).to_have_count(0)
 
 
-def test_the_button_is_at_the_end_of_the_line_of_menus(chromium: Browser, demo: LiveWiki) -> None:
+def test_the_button_is_at_the_end_of_the_line_of_the_summary(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo) as page:
         page.goto(f"{demo.url}{SEARCH}?q={FROST.replace(' ', '+')}")
         for width in (1280, 390):
@@ -116,9 +116,9 @@ def test_the_button_is_at_the_end_of_the_line_of_menus(chromium: Browser, demo: 
             button = page.get_by_role("button", name="Show an answer")
             expect(button).to_be_in_viewport(ratio=1)
             page.wait_for_function("""() => {  // the sidebar moves for a moment
-                const [menu, end] = ["select:last-of-type", "button"]
-                    .map(each => document.querySelector(`.semantic-menus ${each}`).getBoundingClientRect());
-                return Math.abs(menu.top + menu.bottom - end.top - end.bottom) <= 4 && menu.right <= end.left;
+                const [start, end, whole] = ["#semantic-status", ".semantic-answer-form", ".semantic-column"]
+                    .map(each => document.querySelector(each).getBoundingClientRect());
+                return Math.abs(start.top + start.bottom - end.top - end.bottom) <= 8 && Math.abs(whole.right - end.right) <= 1;
             }""")
 
 

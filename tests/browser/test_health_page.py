@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +36,9 @@ def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, 
         expect(broken).to_contain_text("plans/next year")
         expect(page.get_by_role("region", name="Searches without results")).to_contain_text("constitutional law of rome")
         orphans = page.get_by_role("region", name="Orphaned pages").get_by_role("listitem")
-        expect(orphans.filter(has_text="network/remote-access")).to_contain_text("Related: Wireless")
+        orphan = orphans.filter(has_text="network/remote-access")
+        expect(orphan).to_contain_text("Related: Wireless")
+        expect(orphan.get_by_role("link", name="Add link")).to_have_attribute("href", re.compile("^/network/wireless.edit$"))
         picture(page, f"health-{look}")
         broken.get_by_role("link", name="Links", exact=True).click()
         expect(page).to_have_url(f"{site.url}/links#links")
@@ -103,5 +106,6 @@ def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site:
         expect(finding.locator("mark")).to_have_text("photo library")
         finding.get_by_role("link", name="Add link").click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")
+        expect(page.locator("ins")).to_have_text("[[photo library|services/photos]]")
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_role("link", name="photo library", exact=True)).to_be_visible()

@@ -387,7 +387,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
 def test_what_cannot_be_asked_is_told(site: LiveWiki) -> None:
     reply = site.get(MAP, page=0)
     assert reply.status == 422
-    assert "page is '0'" in html.unescape(reply.text)
+    assert "Page is '0'" in html.unescape(reply.text)
 
 
 def test_the_legend_hides_a_group(page: Page) -> None:

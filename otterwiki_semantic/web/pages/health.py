@@ -81,7 +81,7 @@ def link() -> ResponseReturnValue:
             values |= {"page": page, "mention": mention, "text": text, "diff": diff}
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
-    return render_page("health_link.html", title="Add a link", **values), status
+    return render_page("health_link.html", title="Add link", **values), status
 
 
 @pages.route("/dismiss", methods=["GET", "POST"])

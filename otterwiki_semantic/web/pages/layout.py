@@ -154,6 +154,12 @@ def page_url(path: str, anchor: str = "", kind: str | None = None) -> str | None
     return page_urls().of(path, anchor, kind)
 
 
+@pages.app_template_filter("semantic_sentence")
+def sentence(message: str | None) -> str:
+    """Return a message with a capital, as the beginning of a text."""
+    return f"{message[0].upper()}{message[1:]}" if message else ""
+
+
 def status_of(error: SemanticError) -> int:
     """Return the HTTP status of a page that shows an error."""
     return ERRORS[error.code].status

@@ -13,8 +13,10 @@ from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_t
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
-FILTERS = ("path", "tag", "category", "type", "updated_since")
 _MAX_CHOICES = 20
+_LABELS = {"path": "Folder", "tag": "Tag", "category": "Category", "type": "Kind", "updated_since": "Changed"}
+"""Filters in the words of the page."""
+FILTERS = tuple(_LABELS)
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
 _ALL, _MOST = 0.99, 0.5
@@ -127,21 +129,23 @@ def _place_of_names(hit: Hit) -> str:
     return "a heading" if is_heading else "the page title"
 
 
-def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the selected filters and of the others that can narrow the results."""
+def filter_menus(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
+    """Return the menus of the filters that can narrow the results; of those in use, only tags can be added."""
     menus = []
-    for name, label in (("path", "Folder"), ("tag", "Tag"), ("category", "Category"), ("type", "Kind")):
+    for name in ("path", "tag", "category", "type"):
         values = [value for each, value in chosen if each == name]
-        anything = Choice("", f"Any {label.casefold()}")
-        menus += [Menu(name, label, (anything, Choice(value, f"{label}: {value}", is_chosen=True))) for value in values]
-        offered = _narrowing(answer, name, values) if answer and (not values or name == "tag") else []
-        if offered:
-            menus.append(Menu(name, label, (Choice("", label), *(Choice(value, f"{value} ({n})") for value, n in offered))))
-    since = dict(chosen).get("updated_since", "")
-    ages = _ages(answer, since) if answer else []
-    other = [Choice(since, f"Since {since}", is_chosen=True)] if since and all(age.value != since for age in ages) else []
-    changed = Menu("updated_since", "Changed", (Choice("", "Any time" if since else "Changed"), *other, *ages))
-    return [*menus, changed] if ages or since else menus
+        if offered := _narrowing(answer, name, values) if not values or name == "tag" else []:
+            choices = (Choice(value, f"{value} ({n})") for value, n in offered)
+            menus.append(Menu(name, _LABELS[name], (Choice("", _LABELS[name]), *choices)))
+    ages = [] if "updated_since" in dict(chosen) else _ages(answer)
+    return [*menus, Menu("updated_since", "Changed", (Choice("", "Changed"), *ages))] if ages else menus
+
+
+def filter_name(name: str, value: str) -> str:
+    """Return a filter that is in use, in words."""
+    if name == "updated_since":
+        value = next((period for start, period in _periods() if start == value), f"since {value}")
+    return f"{_LABELS[name]}: {value}"
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:
@@ -155,13 +159,17 @@ def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[st
     return [each for each in offered if 0 < each[1] < len(relevant)][:_MAX_CHOICES]
 
 
-def _ages(answer: Answer, chosen: str) -> list[Choice]:
+def _ages(answer: Answer) -> list[Choice]:
     """Return the ages for which some of the relevant pages remain, but not all."""
     dates = {hit.path: hit.updated[:10] for hit in answer.results if hit.relevant and hit.updated}
+    kept = [(start, period, sum(date >= start for date in dates.values())) for start, period in _periods()]
+    return [Choice(start, period.capitalize()) for start, period, count in kept if 0 < count < len(dates)]
+
+
+def _periods() -> list[tuple[str, str]]:
+    """Return the first day of each period, and its name."""
     today = datetime.now(UTC).date()
-    starts = [((today - timedelta(days=days)).isoformat(), name.capitalize()) for days, name in _AGES]
-    kept = [(start, name, sum(date >= start for date in dates.values())) for start, name in starts]
-    return [Choice(start, name, start == chosen) for start, name, count in kept if start == chosen or 0 < count < len(dates)]
+    return [((today - timedelta(days=days)).isoformat(), name) for days, name in _AGES]
 
 
 def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:

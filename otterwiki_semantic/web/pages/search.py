@@ -23,9 +23,9 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
-from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
+from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, filter_name, results_view
 
-MODES = ((Mode.HYBRID, "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
+MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
@@ -99,17 +99,16 @@ def preview() -> ResponseReturnValue:
 def _found() -> tuple[dict[str, Any], int]:
     query = request.args.get("q", "").strip()
     chosen = _chosen()
-    mode = request.args.get("mode", Mode.HYBRID)
-    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, mode, chosen)}
+    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, chosen), "filters": _filters(chosen)}
     if not query:
         return {**values, "examples": _examples()}, 200
     try:
-        answer = _answer(query, mode, chosen)
+        answer = _answer(query, chosen)
     except SemanticError as error:
         status = status_of(error)
         return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
-    values["menus"] = _menus(answer, mode, chosen)
+    values["menus"] = _menus(answer, chosen)
     return {**values, "answer": answer, "more": has_more, **results_view(answer)}, 200
 
 
@@ -122,11 +121,20 @@ def _said(error: SemanticError) -> dict[str, Any]:
     return {"message": f"This link has an unknown value for {_PARTS[name]}: “{value}”.", "without_it": True}
 
 
-def _menus(answer: Answer | None, mode: str, chosen: list[tuple[str, str]]) -> list[Menu]:
+def _menus(answer: Answer | None, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
-    sorting, matching = _choices("sort", "Sort", SORTS, sort), _choices("mode", "Match", MODES, mode)
+    sorting, matching = _choices("sort", "Sort", SORTS, sort), _choices("mode", "Match", MODES, request.args.get("mode", ""))
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
-    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen)]
+    return [matching, *([sorting] if is_found or sort else []), *(filter_menus(answer, chosen) if answer else [])]
+
+
+def _filters(chosen: list[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return the filters in use, each with the URL of the search without it."""
+    found = []
+    for name, value in chosen:
+        others: dict[str, Any] = {name: [other for each, other in chosen if each == name and other != value]}
+        found.append({"name": name, "value": value, "text": filter_name(name, value), "url": _address(**others)})
+    return found
 
 
 def _choices(name: str, label: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
@@ -142,7 +150,7 @@ def _examples() -> list[str]:
     return sorted(titles, key=lambda title: " " not in title)[:_EXAMPLES]
 
 
-def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
+def _answer(query: str, chosen: list[tuple[str, str]]) -> Answer:
     options = parse_parameters(
         SearchOptions,
         {
@@ -150,7 +158,7 @@ def _answer(query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
             "tag": [value for name, value in chosen if name == "tag"],
             "n": _MORE_RESULTS if "more" in request.args else _RESULTS,
             "max_chunks_per_page": _PASSAGES_PER_PAGE,
-            "mode": mode,
+            "mode": request.args.get("mode") or Mode.HYBRID,
             "corrections": request.args.get("corrections", "true"),
             "facets": True,
             "best_sentence": True,
@@ -171,9 +179,8 @@ def _chosen() -> list[tuple[str, str]]:
     return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]
 
 
-def _address(*, endpoint: str = "search", **changed: str) -> str:
-    """Return the URL of this search with parameters changed, or removed if empty."""
+def _address(*, endpoint: str = "search", **changed: Any) -> str:
+    """Return the URL of this search with parameters changed, or removed if None or empty."""
     names = ("q", "mode", "corrections", "sort", "why", *FILTERS)
     kept = {name: [value for value in request.args.getlist(name) if value.strip()] for name in names}
-    asked = kept | {name: [value] if value else [] for name, value in changed.items()}
-    return url_for(f"semantic_pages.{endpoint}", **asked)  # type: ignore[arg-type]
+    return url_for(f"semantic_pages.{endpoint}", **{**kept, **changed})

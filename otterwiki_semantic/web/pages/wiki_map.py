@@ -38,7 +38,7 @@ _RINGS = (5, 6, 8, "others", "none")
 """Colours whose points have a hole."""
 _SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
-COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
+COLOUR_BY = {"folder": "Folder", "category": "Category", "cluster": "Meaning"}
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
 
 

@@ -1,5 +1,5 @@
-// Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LENGTHS = [32, 16, 10], CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.15, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+// Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.15, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
@@ -12,17 +12,24 @@ function around(x, y, radius) {
 }
 
 // Returns where a text may be: beside a point, above or below it, or obliquely; moved into the room.
-function spots(x, y, width, gap, room) {
-  const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2]];
-  for (const share of [1 / 2, 0, 1]) for (const top of [y - gap - HEIGHT, y + gap]) corners.push([x - share * width, top]);
-  for (const left of [x + gap, x - gap - width]) corners.push([left, y - HEIGHT], [left, y]);
+function spots(x, y, width, height, gap, room) {
+  const corners = [[x + gap, y - height / 2], [x - gap - width, y - height / 2]];
+  for (const share of [1 / 2, 0, 1]) for (const top of [y - gap - height, y + gap]) corners.push([x - share * width, top]);
+  for (const left of [x + gap, x - gap - width]) corners.push([left, y - height], [left, y]);
   for (const corner of corners.slice(2)) corner[0] = Math.max(room.left, Math.min(corner[0], room.right - width));
-  return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + HEIGHT }));
+  return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + height }));
 }
 
 // Returns a title that fits, cut between words if there are any.
 function shortened(title, most) {
   return title.length <= most ? title : `${title.slice(0, most).replace(/\s+\S*$/, "")}…`;
+}
+
+// Returns a text in two lines, divided between words near its middle; in one line if it is a word.
+function halved(text) {
+  const middle = text.length / 2, gaps = [...text.matchAll(/ /g)].map(({ index }) => index), away = (at) => Math.abs(at - middle);
+  const at = gaps.length ? gaps.reduce((one, other) => (away(other) < away(one) ? other : one)) : text.length;
+  return [text.slice(0, at), text.slice(at + 1)].filter(Boolean);
 }
 
 // Returns a free spot for each of the points, in this order, if there is one; any spot for those that are forced.
@@ -62,16 +69,17 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   }
   taken.push(...written);
   const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
-  const [lengths, orders] = isSparse ? [LENGTHS, found ? [ORDERS[0]] : ORDERS] : [[LENGTHS[0]], [ORDERS[0]]];
+  const orders = isSparse && !found ? ORDERS : [ORDERS[0]];
+  const waysOf = ({ title }) => (isSparse ? [[shortened(title, LONGEST)], halved(shortened(title, LONGEST)), halved(shortened(title, SHORTER))] : [[shortened(title, LONGEST)]]);
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
   const isForced = (point) => point === here || (isFound(point) && found.size <= FEW);
-  const spotsOf = (point) => lengths.flatMap((longest) => {
-    const text = shortened(point.title, longest), away = gap + (point === here ? 6 : 0);
-    const side = here || found ? point.side : 0, places = spots(...pixel(point), pen.measureText(text).width, away, room);
-    return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, text, point })).sort((one, other) => (other.side === side) - (one.side === side));
+  const spotsOf = (point) => waysOf(point).flatMap((lines) => {
+    const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
+    const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room);
+    return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side));
   });
   const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, ...pixel(point)]);
   const isClear = (spot) => { // no other point is about as near to the text as its own
@@ -84,13 +92,17 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
-  const texts = placed.map(({ text, point, side, left, bottom }) => {
+  const drawn = (tag, facts, ...content) => {
+    const made = document.createElementNS(labels.namespaceURI, tag);
+    for (const [name, value] of Object.entries(facts)) made.setAttribute(name, value);
+    made.append(...content);
+    return made;
+  };
+  const texts = placed.map(({ lines, point, side, left, right, top }) => {
     if (!here && !found) point.side = side;
-    const label = document.createElementNS(labels.namespaceURI, "text");
-    const { x, y } = place([left, bottom - DESCENT]);
-    label.textContent = text;
-    label.setAttribute("x", x);
-    label.setAttribute("y", y);
+    const [middle] = pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
+    const parts = lines.map((line, at) => drawn("tspan", place([across, top + HEIGHT * (at + 1) - DESCENT]), at < lines.length - 1 ? `${line} ` : line));
+    const label = drawn("text", { "text-anchor": anchor }, ...parts);
     label.classList.toggle("semantic-map-chosen", point === here);
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;

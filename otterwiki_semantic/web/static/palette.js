@@ -1,7 +1,7 @@
 // The palette: one field for pages, headings, answers, passages and commands, opened from every page of the wiki.
 import { asking } from "./asking.js";
 import { copyText } from "./copying.js";
-import { SEARCH, byId, delayed, element, failure, fetchPart, latest } from "./parts.js";
+import { SEARCH, byId, delayed, element, failure, fetchPart, isPlainClick, latest } from "./parts.js";
 import { preview, previewSoon } from "./preview.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
@@ -10,7 +10,7 @@ const dialog = byId("palette");
 const field = dialog.querySelector("input");
 const options = dialog.querySelector("[role=listbox]");
 const status = dialog.querySelector("[role=status]");
-const chip = dialog.querySelector(".semantic-scope");
+const chip = dialog.querySelector(".semantic-chip");
 const pane = dialog.querySelector(".semantic-preview");
 const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
 const place = dialog.querySelector(".semantic-palette-answer"); // none without a model
@@ -49,7 +49,6 @@ const isNarrowed = () => !chip.hidden;
 const query = () => field.value.trim();
 const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
 const rememberSearch = () => query() && remember("searches", query());
-const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
 
 function made(icon, label, { url, trail, ...attributes } = {}) {
   const option = blank.cloneNode(true), [image, title, place] = option.children;
@@ -80,7 +79,7 @@ function showRecent() {
   fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
 
-/** Show the actions, at the top the commands that begin with the text; if nothing was found, none about the results. */
+/** Show the commands, at the top if one begins with the text, and the actions; if nothing was found, none about the results. */
 function showActions() {
   const text = query(), lower = text.toLowerCase();
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === lower);
@@ -89,15 +88,16 @@ function showActions() {
   const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
   const urls = { results, answer: `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
   const place = (row) => (text.length === 1 ? -1 : row.textContent.toLowerCase().indexOf(lower)); // of the text in the label
-  const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0);
-  const isFirst = (each) => text && !place(each);
+  const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0).sort((a, b) => place(a) - place(b));
+  const isNamed = text && commands[0] && !place(commands[0]);
   const actions = rows.filter((each) => text && urls[each.dataset.action] && !(parts.nearest.firstChild && "found" in each.dataset));
   for (const each of actions) {
     each.href = urls[each.dataset.action];
     if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
   }
-  fill("commands", ...group("Actions", commands.filter(isFirst)));
-  fill("actions", ...group("Actions", [...commands.filter((each) => !isFirst(each)), ...actions]));
+  const listed = group("Commands", commands);
+  fill("commands", ...(isNamed ? listed : []));
+  fill("actions", ...(isNamed ? [] : listed), ...group("Actions", actions));
 }
 
 /** Remove the recently changed pages that are listed as recently viewed. */

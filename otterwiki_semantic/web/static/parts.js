@@ -5,6 +5,9 @@ export const SEARCH = new URL("..", import.meta.url).pathname.slice(0, -1);
 /** Return the element of the plugin with an id. */
 export const byId = (name) => document.getElementById(`semantic-${name}`);
 
+/** Return whether a click on a link is to open it here. */
+export const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
+
 /** Fetch a part of a page: its text, its nodes, and whether it is no error page. Rejects without a reply, or without permission. */
 export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "manual", ...options });

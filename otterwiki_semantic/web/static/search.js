@@ -1,5 +1,5 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { SEARCH, byId, delayed, failure, fetchPart, latest } from "./parts.js";
+import { SEARCH, byId, delayed, failure, fetchPart, isPlainClick, latest } from "./parts.js";
 import { preview, previewSoon, select, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
@@ -28,7 +28,7 @@ const type = delayed(() => {
   show(formUrl(), { isUnfinished: true });
 }, TYPING_MS);
 
-const isSet = ([name, value]) => value.trim() && (name !== "mode" || value !== "hybrid");
+const isSet = ([, value]) => value.trim();
 
 function formUrl() {
   const url = new URL(SEARCH, location);
@@ -123,11 +123,11 @@ form.addEventListener("submit", (event) => {
 
 controls.addEventListener("change", () => go(formUrl()));
 
-results.addEventListener("click", async (event) => {
+byId("search").addEventListener("click", async (event) => {
   const link = event.target.closest("a.semantic-more");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || !isPlainClick(event)) return;
   event.preventDefault();
-  const before = passages().length;
+  const before = results.contains(link) ? passages().length : -1; // a filter is removed
   await go(new URL(link.href));
   (passages()[before] ?? field).focus({ preventScroll: true });
 });
@@ -152,9 +152,8 @@ addEventListener("popstate", () => {
   show(url);
 });
 
-/** Offer the whole passage only where its excerpt is cut, and list the keys only if there are passages. */
+/** Offer the whole passage only where its excerpt is cut. */
 function fit() {
-  byId("keys").hidden = !passages()[0];
   for (const each of results.querySelectorAll(".semantic-open")) {
     const { textContent, scrollHeight, clientHeight } = each.parentElement.querySelector(".semantic-excerpt");
     each.hidden = clientHeight > 0 && clientHeight >= scrollHeight && !/^…|…$/.test(textContent);

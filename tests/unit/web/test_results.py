@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
-from otterwiki_semantic.web.pages.results import filter_menus, passage_excerpt, reasons
+from otterwiki_semantic.web.pages.results import filter_menus, filter_name, passage_excerpt, reasons
 from tests.support.hits import make_hit
 
 INDEX = Freshness("commit", "commit", 0)
@@ -40,15 +40,16 @@ def test_an_age_is_offered_if_some_pages_are_older() -> None:
     assert filter_menus(answer(400, 500), []) == []
 
 
-def test_chosen_filters_stay_and_another_tag_can_be_added() -> None:
-    chosen = [("tag", "a"), ("updated_since", "2020-01-01")]
-    menus = filter_menus(answer(0, 0, tag={"a": 2, "b": 1}), chosen)
-    assert [(menu.name, [choice.value for choice in menu.choices if choice.is_chosen]) for menu in menus] == [
-        ("tag", ["a"]),
-        ("tag", []),
-        ("updated_since", ["2020-01-01"]),
-    ]
-    assert [menu.name for menu in filter_menus(None, chosen)] == ["tag", "updated_since"]
+def test_a_filter_in_use_has_no_menu_but_another_tag_can_be_added() -> None:
+    chosen = [("tag", "a"), ("path", "all/"), ("updated_since", "2020-01-01")]
+    menus = filter_menus(answer(0, 400, tag={"a": 2, "b": 1}, path={"all/some/": 1}), chosen)
+    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [("tag", ["Tag", "b (1)"])]
+
+
+def test_a_filter_in_use_is_named() -> None:
+    last_week = (datetime.now(UTC) - timedelta(days=7)).date().isoformat()
+    filters = [("path", "all/"), ("updated_since", last_week), ("updated_since", "2020-01-01")]
+    assert [filter_name(*each) for each in filters] == ["Folder: all/", "Changed: past week", "Changed: since 2020-01-01"]
 
 
 def test_reasons_are_words() -> None:
