@@ -260,7 +260,7 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [("q=" + "x" * 2001, "2,001 characters"), ("q=x&mode=odd", "matching: “odd”"), ("q=x&path=%00", "the folder")],
+    [("q=" + "x" * 2001, "2,001 characters"), ("q=x&mode=odd", "“Match: odd”"), ("q=x&path=%00", "“Folder: ")],
 )
 def test_what_cannot_be_asked_is_told(site: LiveWiki, asked: str, said: str) -> None:
     reply = site.get(f"{SEARCH}?{asked}")

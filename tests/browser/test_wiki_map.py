@@ -319,7 +319,7 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
 def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field, status = page.get_by_label("Question or words"), page.get_by_role("status")
     field.fill("constitutional law of the roman republic")
-    expect(status).to_have_text("Nothing relevant was found.")
+    expect(status).to_have_text("Nothing in this wiki seems to be about this.")
     page.route("**/api/v1/**", lambda route: route.abort())
     field.fill("zigbee")
     expect(status).to_contain_text("cannot be reached")

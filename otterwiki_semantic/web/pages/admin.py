@@ -20,7 +20,7 @@ from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameter
 from otterwiki_semantic.core.records import RebuildState, ReindexRequest, SearchHour, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
 
 _DAY = 24
 """Hours."""
@@ -89,7 +89,7 @@ def reindex() -> ResponseReturnValue:
         try:
             flash(_reindex(), "alert-success")
         except SemanticError as error:
-            flash(str(error), "alert-danger")
+            flash(sentence(str(error)), "alert-danger")
     return redirect(url_for("semantic_admin.index"))
 
 

@@ -23,7 +23,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, sentence, status_of
 
 _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
@@ -98,6 +98,6 @@ def dismiss() -> ResponseReturnValue:
             if not asked.restore:
                 session[_UNDO] = {"section": section, "findings": findings}
         except SemanticError as error:
-            flash(str(error), "alert-danger")
+            flash(sentence(str(error)), "alert-danger")
     anchor = section if section in set(FindingKind) else None
     return redirect(url_for("semantic_health.health", **shown, _anchor=anchor))  # type: ignore[arg-type]

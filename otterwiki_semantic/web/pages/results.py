@@ -14,9 +14,8 @@ from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
 _MAX_CHOICES = 20
-_LABELS = {"path": "Folder", "tag": "Tag", "category": "Category", "type": "Kind", "updated_since": "Changed"}
+FILTERS = {"path": "Folder", "tag": "Tag", "category": "Category", "type": "Kind", "updated_since": "Changed"}
 """Filters in the words of the page."""
-FILTERS = tuple(_LABELS)
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
 _ALL, _MOST = 0.99, 0.5
@@ -46,11 +45,12 @@ class Menu(NamedTuple):
     choices: Sequence[Choice]
 
 
-def results_view(answer: Answer) -> dict[str, Any]:
+def results_view(answer: Answer, *, is_filtered: bool) -> dict[str, Any]:
     """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first."""
     relevant = [hit for hit in answer.results if hit.relevant]
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if not hit.relevant)
-    where = "indexed so far" if answer.index.commit is None or answer.index.pending_pages else "in this wiki"
+    is_behind = answer.index.commit is None or answer.index.pending_pages
+    where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
     summary = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
     return {"found": found, "misses": misses, "summary": summary if relevant else f"Nothing {where} seems to be about this."}
 
@@ -136,7 +136,7 @@ def filter_menus(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Menu
         values = [value for each, value in chosen if each == name]
         if offered := _narrowing(answer, name, values) if not values or name == "tag" else []:
             choices = (Choice(value, f"{value} ({n})") for value, n in offered)
-            menus.append(Menu(name, _LABELS[name], (Choice("", _LABELS[name]), *choices)))
+            menus.append(Menu(name, FILTERS[name], (Choice("", FILTERS[name]), *choices)))
     ages = [] if "updated_since" in dict(chosen) else _ages(answer)
     return [*menus, Menu("updated_since", "Changed", (Choice("", "Changed"), *ages))] if ages else menus
 
@@ -145,7 +145,7 @@ def filter_name(name: str, value: str) -> str:
     """Return a filter that is in use, in words."""
     if name == "updated_since":
         value = next((period for start, period in _periods() if start == value), f"since {value}")
-    return f"{_LABELS[name]}: {value}"
+    return f"{FILTERS[name]}: {value}"
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:

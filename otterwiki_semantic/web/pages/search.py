@@ -29,15 +29,7 @@ MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact wo
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
-_PARTS = {
-    "mode": "matching",
-    "sort": "sorting",
-    "path": "the folder",
-    "tag": "the tag",
-    "category": "the category",
-    "type": "the kind",
-    "updated_since": "the time of changes",
-}
+_NAMES = {"mode": "Match", "sort": "Sort", **FILTERS}
 """Parameters in the words of the page."""
 _SHOWN_VALUE = 40
 _MAX_RENDERED = 50_000
@@ -109,21 +101,21 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
     values["menus"] = _menus(answer, chosen)
-    return {**values, "answer": answer, "more": has_more, **results_view(answer)}, 200
+    return {**values, "answer": answer, "more": has_more, **results_view(answer, is_filtered=bool(chosen))}, 200
 
 
 def _said(error: SemanticError) -> dict[str, Any]:
     """Return the message of the page: an invalid parameter is a part of a link, and the page offers to search `without_it`."""
     name = error.parameter if isinstance(error, ParameterError) else None
-    if name not in _PARTS:
+    if name not in _NAMES:
         return {"message": str(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    return {"message": f"This link has an unknown value for {_PARTS[name]}: “{value}”.", "without_it": True}
+    return {"message": f"This link has an unknown value: “{_NAMES[name]}: {value}”.", "without_it": True}
 
 
 def _menus(answer: Answer | None, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
-    sorting, matching = _choices("sort", "Sort", SORTS, sort), _choices("mode", "Match", MODES, request.args.get("mode", ""))
+    sorting, matching = _choices("sort", SORTS, sort), _choices("mode", MODES, request.args.get("mode", ""))
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
     return [matching, *([sorting] if is_found or sort else []), *(filter_menus(answer, chosen) if answer else [])]
 
@@ -137,8 +129,8 @@ def _filters(chosen: list[tuple[str, str]]) -> list[dict[str, str]]:
     return found
 
 
-def _choices(name: str, label: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
-    return Menu(name, label, [Choice(value, f"{label}: {text}", value == chosen) for value, text in values])
+def _choices(name: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
+    return Menu(name, _NAMES[name], [Choice(value, f"{_NAMES[name]}: {text}", value == chosen) for value, text in values])
 
 
 def _examples() -> list[str]:

@@ -56,6 +56,8 @@ class Group:
     name: str
     colour: int | str
     points: Sequence[MapPoint]
+    central: MapPoint | None = None
+    """The page that a group by meaning is named after."""
 
     @property
     def number(self) -> int:
@@ -80,11 +82,6 @@ class Group:
     def place(self, point: MapPoint) -> str:
         """Return the path of a point."""
         return f"M{_SIDE * point.x:.1f} {_SIDE * point.y:.1f}{self.shape}"
-
-    @property
-    def centre(self) -> tuple[float, float]:
-        """The position of its name in the picture."""
-        return _SIDE * fmean(point.x for point in self.points), _SIDE * fmean(point.y for point in self.points)
 
 
 @pages.get("/map", endpoint="map")
@@ -132,9 +129,10 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
         members[name_of(point) or ""].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
+    centres = [_central(found) if by == "cluster" else None for _, found in named[:_COLOURS]]
     groups = [
-        Group(_central(found).title if by == "cluster" else name, number, found)
-        for number, (name, found) in enumerate(named[:_COLOURS], 1)
+        Group(central.title if central else name, number, found, central)
+        for number, (central, (name, found)) in enumerate(zip(centres, named, strict=False), 1)
     ]
     others = [point for _, found in named[_COLOURS:] for point in found]
     grey = [Group(f"others ({len(named) - _COLOURS})", "others", others), Group(_NAMELESS[by], "none", nameless)]

@@ -30,7 +30,7 @@ function leastOf(among, cost) {
 function show(plot, points) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
-  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), names = svg.querySelector(".semantic-map-names");
+  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels");
   const whole = { x: left, y: top, width, height };
   let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
@@ -63,7 +63,7 @@ function show(plot, points) {
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, names, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2 });
+  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2 });
   const isShown = (point) => !point.link.parentElement.classList.contains("semantic-map-off");
 
   function pointAt(point) {
@@ -229,7 +229,7 @@ function searching(points, highlight) {
     if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
     const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
     const found = new Set(relevant.filter(Boolean)), count = found.size;
-    light(found, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing relevant was found.");
+    light(found, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
   }
 
   function search(draft) {
@@ -262,7 +262,7 @@ if (byId("making")) wait(byId("making").dataset.map);
 if (byId("plot")) {
   const points = [...byId("plot").querySelectorAll("a")].map((link) => {
     const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, path] = link.textContent.split("\n");
-    return { link, x, y, title, depth: path.split("/").length };
+    return { link, x, y, title, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named") };
   });
   searching(points, show(byId("plot"), byImportance(points)));
 }

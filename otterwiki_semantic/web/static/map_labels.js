@@ -33,8 +33,8 @@ function halved(text) {
 }
 
 // Returns a free spot for each of the points, in this order, if there is one; any spot for those that are forced.
-function arranged(points, most, spotsOf, obstacles, names, isClear, isForced) {
-  const taken = [...obstacles], written = [...names], placed = [];
+function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
+  const taken = [...obstacles], written = [], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
     const spots = spotsOf(point), free = (those, isGood = () => true) => spots.find((spot) => !those.some((other) => overlaps(spot, other)) && isGood(spot));
@@ -47,10 +47,10 @@ function arranged(points, most, spotsOf, obstacles, names, isClear, isForced) {
   return placed;
 }
 
-// Puts labels into a group of the picture: of the selected point and the few found in any case, of others as far as there is room.
+// Puts labels into a group of the picture: of the selected point, the few found, and pages that groups are named after in any case, of others as far as there is room.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
-// They leave room for the lines, and for the names of groups, which are in the picture already. While a page is selected, a label keeps its side of the point.
-export function placeLabels(labels, names, points, { view, scale, pixel, place }, { here, near, found, radius }) {
+// They leave room for the lines. While a page is selected, a label keeps its side of the point.
+export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
   const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR));
@@ -58,25 +58,16 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     const [[x, y], [left, top]] = [here, point].map(pixel);
     for (const share of ALONG) taken.push(around(x + share * (left - x), y + share * (top - y), 1));
   }
-  const written = [];
-  names.setAttribute("font-size", NAME_PX / scale);
-  names.classList.toggle("semantic-map-off", Boolean(found));
-  for (const name of found ? [] : names.children) { // the largest groups come first
-    name.classList.remove("semantic-map-off");
-    const box = name.getBoundingClientRect();
-    if (written.some((other) => overlaps(box, other))) name.classList.add("semantic-map-off");
-    else written.push(box);
-  }
-  taken.push(...written);
   const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
   const orders = isSparse && !found ? ORDERS : [ORDERS[0]];
   const waysOf = ({ title }) => (isSparse ? [[shortened(title, LONGEST)], halved(shortened(title, LONGEST)), halved(shortened(title, SHORTER))] : [[shortened(title, LONGEST)]]);
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
-  pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
-  const isForced = (point) => point === here || (isFound(point) && found.size <= FEW);
+  const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX);
+  const isForced = (point) => point === here || named.includes(point) || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
+    pen.font = `${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
     const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room);
     return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side));
@@ -88,7 +79,7 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
   };
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...[...chosen].sort(order)]), most, spotsOf, taken, written, isClear, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...[...chosen].sort(order)]), most, spotsOf, taken, isClear, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
@@ -102,11 +93,10 @@ export function placeLabels(labels, names, points, { view, scale, pixel, place }
     if (!here && !found) point.side = side;
     const [middle] = pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
     const parts = lines.map((line, at) => drawn("tspan", place([across, top + HEIGHT * (at + 1) - DESCENT]), at < lines.length - 1 ? `${line} ` : line));
-    const label = drawn("text", { "text-anchor": anchor }, ...parts);
+    const label = drawn("text", { "text-anchor": anchor, "font-size": sizeOf(point) / scale }, ...parts);
     label.classList.toggle("semantic-map-chosen", point === here);
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
   });
-  labels.setAttribute("font-size", FONT_PX / scale);
   labels.replaceChildren(...texts.reverse()); // the selected one last, on top
 }
