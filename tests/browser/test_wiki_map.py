@@ -384,6 +384,12 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
         expect(page.locator("#semantic-map-plot")).to_have_count(0)
 
 
+def test_a_title_has_two_lines_where_one_does_not_fit(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator(".semantic-map-labels text:has(tspan + tspan)").first).to_be_attached()
+    assert [text for text in labels(page) if re.fullmatch(r"\S+…", text)] == []
+
+
 def test_what_cannot_be_asked_is_told(site: LiveWiki) -> None:
     reply = site.get(MAP, page=0)
     assert reply.status == 422

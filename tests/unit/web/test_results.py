@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
-from otterwiki_semantic.web.pages.results import filter_menus, filter_name, passage_excerpt, reasons
+from otterwiki_semantic.web.pages.results import filter_menus, filter_name, passage_excerpt, reasons, results_view
 from tests.support.hits import make_hit
 
 INDEX = Freshness("commit", "commit", 0)
@@ -82,3 +82,8 @@ def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
     hit = make_hit(snippet="[Garden] Winter\n\nPlan", prefix_length=9, headings=("Winter", "Plan"), section="Plan")
     (line,) = passage_excerpt(hit)
     assert "".join(span.text for span in line.spans) == "Winter · Plan"
+
+
+def test_an_empty_result_says_whether_it_is_filtered() -> None:
+    assert results_view(answer(), is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
+    assert results_view(answer(), is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."

@@ -62,4 +62,5 @@ def test_the_page_of_a_folder_is_in_its_group() -> None:
 def test_a_group_near_in_meaning_is_named_after_the_page_nearest_to_its_centre() -> None:
     points = [structs.replace(point(at, x, 0.5), cluster="words of titles") for at, x in enumerate((0.0, 0.4, 1.0))]
     (group,) = grouped(points, "cluster")
+    assert group.central is points[1]
     assert group.name == "Page 1"
