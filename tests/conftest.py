@@ -67,7 +67,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Have the garbage collector leave out the tests themselves, and run seldom: it took a seventh of the processor time."""
     gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(50_000)
     gc.enable()
 
 

@@ -57,25 +57,25 @@ class Extract(NamedTuple):
 
 
 def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
-    """Return the lead and up to three more extracts from the relevant results, which must have `units`, if any answers."""
+    """Return the lead, and up to three more extracts in the order of the results, which must have `units`, if any answers."""
     ranked = _ranked(hits)
     kind = answer_type(question, languages)
     lead = _lead(ranked, kind, languages)
     if lead is None:
         return []
-    extracts = [each.answer(kind) for each in _peers(lead, ranked)]
+    extracts, more = [each.answer(kind) for each in _peers(lead, ranked)], list[_Candidate]()
     shown = " ".join(chain.from_iterable(each.texts for each in extracts)).casefold()
     words = len(shown.split())
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
         is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
-            extracts.append(each.extract())
+            more.append(each)
             shown += f"\n{text.casefold()}"
             words += len(text.split())
-        if len(extracts) > _MAX_MORE:
+        if len(extracts) + len(more) > _MAX_MORE:
             break
-    return extracts
+    return [*extracts, *(each.extract() for each in sorted(more, key=lambda each: (hits.index(each.hit), each.unit.range)))]
 
 
 def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:

@@ -48,7 +48,8 @@ class Menu(NamedTuple):
 def results_view(answer: Answer, *, is_filtered: bool) -> dict[str, Any]:
     """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first."""
     relevant = [hit for hit in answer.results if hit.relevant]
-    found, misses = by_page(relevant), by_page(hit for hit in answer.results if not hit.relevant)
+    paths = {hit.path for hit in relevant}
+    found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
     summary = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"

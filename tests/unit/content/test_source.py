@@ -32,7 +32,7 @@ process begins here.
 
 def test_links_are_found_as_they_are_written_but_not_in_code() -> None:
     found = find_links(PAGE, "a/b", {"other", "some page", "far", "in code"})
-    assert {key: tuple(each) for key, each in found.items()} == {
+    assert {key: (each.text, each.line) for key, each in found.items()} == {
         "other": ("Other", 6),
         "some page": ("Some Page", 6),
         "far": ("Far", 17),
@@ -49,10 +49,10 @@ def test_a_name_is_found_in_running_text_alone() -> None:
     ("text", "excerpt"),
     [
         ("# A\n\nSee [[the plan|plan]], and the [one](/two) with NAS.\n\nMore.", "See the plan, and the one with NAS."),
-        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | NAS |\n| 5 | 6 |\n", "| 3 | NAS |"),
-        ("For all:\n\n- a disk\n  - the NAS\n* more - or less\n", "- a disk · the NAS · more - or less"),
-        ("NAS " + "word " * 50, "NAS " + "word " * 14 + "word"),
-        ("word " * 50 + "a NAS", "word " * 15 + "a NAS"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | NAS |\n| 5 | 6 |\n", "3 · NAS"),
+        ("For all:\n\n- a disk\n  - the NAS\n* more - or less\n", "a disk · the NAS · more - or less"),
+        ("NAS " + "word " * 50, "NAS " + "word " * 14 + "word …"),
+        ("word " * 50 + "a NAS", "… " + "word " * 15 + "a NAS"),
         ("NAS", "NAS"),
     ],
 )
@@ -60,6 +60,7 @@ def test_an_excerpt_is_from_the_paragraph_as_a_reader_sees_it(text: str, excerpt
     found = find_name(prose(text), "NAS", text)
     assert found is not None
     assert found.text == excerpt
+    assert found.text[slice(*found.name)] == "NAS"
 
 
 @pytest.mark.parametrize(

@@ -87,3 +87,9 @@ def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
 def test_an_empty_result_says_whether_it_is_filtered() -> None:
     assert results_view(answer(), is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
     assert results_view(answer(), is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."
+
+
+def test_a_page_is_listed_once() -> None:
+    hits = make_hit(path="a", relevant=True), make_hit(path="a", relevant=False), make_hit(path="b", relevant=False)
+    view = results_view(msgspec.structs.replace(answer(), results=hits), is_filtered=False)
+    assert [[page[0].path for page in view[name]] for name in ("found", "misses")] == [["a"], ["b"]]
