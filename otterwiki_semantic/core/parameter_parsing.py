@@ -27,7 +27,7 @@ import msgspec
 from msgspec import NODEFAULT, Meta, Struct, inspect, structs
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.serialization import Schema, field_descriptions
+from otterwiki_semantic.core.serialization import Schema, convert, field_descriptions
 from otterwiki_semantic.core.settings import read_flag
 
 T = TypeVar("T")
@@ -192,7 +192,7 @@ class Parameter:
             read = whole(value) if whole is not None else value
             if each is not None and isinstance(read, list | tuple):
                 read = list(_read_each(each, read))
-            return msgspec.convert({"value": read}, self.record).value  # type: ignore[attr-defined]
+            return convert({"value": read}, self.record).value  # type: ignore[attr-defined]
         except UnicodeEncodeError:
             raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text", name) from None
         except RecursionError:

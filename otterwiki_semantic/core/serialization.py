@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -21,6 +22,8 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_making = Lock()
 
 
 def encode(value: Any) -> bytes:
@@ -33,7 +36,22 @@ def encode(value: Any) -> bytes:
 
 def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
     """Decode a record. Errors: `msgspec.ValidationError`, `msgspec.DecodeError`."""
-    return msgspec.json.decode(data, type=type_)
+    decoded: T = _decoder(type_).decode(data)
+    return decoded
+
+
+def convert(value: Any, type_: type[T]) -> T:
+    """Convert dicts, lists, strings and numbers to a record. Errors: `msgspec.ValidationError`."""
+    _decoder(type_)
+    return msgspec.convert(value, type_)
+
+
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type, made by one thread at a time: msgspec crashes if two use a record for the first time."""
+    if type_ not in _decoders:
+        with _making:
+            _decoders[type_] = msgspec.json.Decoder(type_)
+    return _decoders[type_]
 
 
 def to_builtins(value: Any) -> Any:

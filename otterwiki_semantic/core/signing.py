@@ -10,6 +10,8 @@ import msgspec
 from itsdangerous import BadData, BadPayload, URLSafeSerializer
 from itsdangerous.encoding import base64_decode
 
+from otterwiki_semantic.core.serialization import convert
+
 T = TypeVar("T")
 
 MIN_KEY_CHARACTERS = 20
@@ -44,6 +46,6 @@ class Signer:
     def read(self, text: str, type_: type[T]) -> T | None:
         """Return the signed statement, or None if it is not signed with the key, or has another type."""
         try:
-            return msgspec.convert(self._serializer.loads(text), type_)
+            return convert(self._serializer.loads(text), type_)
         except (BadData, msgspec.ValidationError, ValueError):
             return None

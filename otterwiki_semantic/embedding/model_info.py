@@ -13,6 +13,7 @@ import msgspec
 
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.files import make_private, write_atomically
+from otterwiki_semantic.core.serialization import convert
 from otterwiki_semantic.core.settings import Settings
 
 UNKNOWN_WINDOW = 512
@@ -91,7 +92,7 @@ class ModelWithInfo:
     def _read_info(self) -> ModelInfo:
         try:
             content = json.loads(self._path.read_bytes())
-            return msgspec.convert(content, ModelInfo) if content["model"] == self._configured else _UNKNOWN
+            return convert(content, ModelInfo) if content["model"] == self._configured else _UNKNOWN
         except FileNotFoundError:
             return _UNKNOWN
         except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.ValidationError) as error:

@@ -10,7 +10,6 @@ from http import HTTPStatus
 from typing import Any
 
 import anyio.to_thread
-import msgspec
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
     AccessToken,
@@ -26,6 +25,7 @@ from pydantic import AnyUrl
 
 from otterwiki_semantic.core.http import JsonClient, ProviderError
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretKind, Tokens
+from otterwiki_semantic.core.serialization import convert
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.http_auth import OAuthSettings
@@ -127,7 +127,8 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
         if not _SECRET.fullmatch(secret):
             return None
-        found = msgspec.convert((await self._ask("lookup", secret, client_id)).get("grant"), Grant | None)
+        grant = (await self._ask("lookup", secret, client_id)).get("grant")
+        found = convert(grant, Grant) if grant else None
         return found if found and found.kind is kind else None
 
     def _facts(self, found: Grant) -> dict[str, Any]:
@@ -140,9 +141,10 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         }
 
     async def _exchange(self, secret: str, client_id: str) -> OAuthToken:
-        tokens = msgspec.convert((await self._ask("exchange", secret, client_id)).get("tokens"), Tokens | None)
-        if tokens is None:
+        given = (await self._ask("exchange", secret, client_id)).get("tokens")
+        if given is None:
             raise TokenError("invalid_grant", "it has expired, was used before, or its account may no longer read the wiki")
+        tokens = convert(given, Tokens)
         return OAuthToken(access_token=tokens.access, refresh_token=tokens.refresh, expires_in=tokens.expires_in, scope=SCOPE)
 
     async def _ask(self, route: str, secret: str, client: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from flask_login import current_user
 from otterwiki_semantic.core.addresses import is_loopback_host
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
+from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.web.auth import account_fingerprint, account_of, has_permission, require_key, require_same_site
 from otterwiki_semantic.web.errors import ApiError, handle_errors, json_response
@@ -139,7 +140,7 @@ def _secret() -> SecretRequest:
     require_key()
     request.max_content_length = 1 << 14
     try:
-        return msgspec.json.decode(request.get_data(), type=SecretRequest)
+        return decode(request.get_data(), SecretRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ApiError("bad_request", "the body is not a JSON object with a secret") from error
 
