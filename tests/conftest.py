@@ -51,13 +51,15 @@ def pytest_configure() -> None:
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
     fork_server.begin_session()
-    gc.disable()  # until all tests are collected
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have each process compile its share of the test modules first, instead of all of them compile all at the same time."""
-    worker = getattr(session.config, "workerinput", {"workerid": "gw0", "workercount": 1})
-    modules = sorted(_HERE.rglob("test_*.py")) if worker["workercount"] > 1 else []
+    """Have each of several processes compile a share of the test modules first, instead of all of them at the same time."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    gc.disable()  # until all tests are collected
+    modules = sorted(_HERE.rglob("test_*.py"))
     for path in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
         if not any(path.parent.glob(f"__pycache__/{path.stem}.*.pyc")):
             with suppress(Exception, pytest.skip.Exception):  # reported when it is collected

@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_making = Lock()
+_decoders_lock = Lock()
 
 
 def encode(value: Any) -> bytes:
@@ -49,7 +49,7 @@ def convert(value: Any, type_: type[T]) -> T:
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     """Return the decoder of a type, made by one thread at a time: msgspec crashes if two use a record for the first time."""
     if type_ not in _decoders:
-        with _making:
+        with _decoders_lock:
             _decoders[type_] = msgspec.json.Decoder(type_)
     return _decoders[type_]
 

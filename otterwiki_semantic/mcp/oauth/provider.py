@@ -128,7 +128,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         if not _SECRET.fullmatch(secret):
             return None
         grant = (await self._ask("lookup", secret, client_id)).get("grant")
-        found = convert(grant, Grant) if grant else None
+        found = None if grant is None else convert(grant, Grant)
         return found if found and found.kind is kind else None
 
     def _facts(self, found: Grant) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A page that keeps the renderer busy holds up one thread, and is rendered once: others are shown as text meanwhile."""
+"""A page that keeps the renderer busy: only one thread waits for it, and it is rendered only once."""
 
 from __future__ import annotations
 
