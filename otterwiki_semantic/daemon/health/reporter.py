@@ -158,7 +158,7 @@ class HealthReporter:
         for kind in kinds:
             found = [each for each in (made.findings[kind] if made else ()) if not _is_linked(each, linked)]
             found = [structs.replace(each, is_dismissed=each.id in self._dismissals) for each in found]
-            listed = [each for each in found if each.is_open or request.dismissed]
+            listed = sorted((each for each in found if each.is_open or request.dismissed), key=lambda each: each.is_dismissed)
             findings += (_addressed(each, urls) for each in listed[: request.limit])
             dismissed = sum(each.is_dismissed for each in found)
             counts.append(FindingCount(kind, sum(each.is_open for each in found), dismissed))

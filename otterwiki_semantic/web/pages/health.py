@@ -57,7 +57,7 @@ def health() -> ResponseReturnValue:
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     else:
-        counts = sorted(report.counts, key=lambda count: _ORDER.index(count.kind))
+        counts = sorted(report.counts, key=lambda count: (not count.open, _ORDER.index(count.kind)))
         sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in counts]
         values |= {"report": report, "sections": sections, "shows_dismissed": asked.dismissed}
     return render_page("health.html", title="Wiki health", **values), status

@@ -166,7 +166,7 @@ def test_a_dismissed_finding_stays_so_after_a_start_and_a_rebuild(settings: Sett
     with closing(opened(replace(settings, chunks="fixed"))) as engine:  # an index of another profile, with other related pages
         assert [each.id for each in findings(engine, FindingKind.ORPHAN)] == [bath.id]
         listed = report(engine, FindingKind.ORPHAN, dismissed=True)
-        assert [(each.id, each.is_dismissed) for each in listed.findings] == [(garden.id, True), (bath.id, False)]
+        assert [(each.id, each.is_dismissed) for each in listed.findings] == [(bath.id, False), (garden.id, True)]
         assert (listed.open, listed.counts[0].dismissed) == (1, 1)
         assert not engine.dismiss(DismissalRequest([garden.id], restore=True)).is_dismissed
         assert [each.id for each in findings(engine, FindingKind.ORPHAN)] == [garden.id, bath.id]
