@@ -1,6 +1,8 @@
-"""Numbers and durations, formatted for people."""
+"""Numbers, dates and durations, formatted for people."""
 
 from __future__ import annotations
+
+from datetime import date
 
 _FEW_SECONDS = 9.95
 
@@ -14,6 +16,11 @@ def ordinal(number: int) -> str:
     """Format an ordinal number: ``1st``, ``22nd``, ``13th``."""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def day(at: date) -> str:
+    """Format a date: ``1 May 2026``."""
+    return f"{at.day} {at:%b %Y}"
 
 
 def duration(seconds: float) -> str:

@@ -13,36 +13,38 @@ from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.humanize import duration
+from otterwiki_semantic.core.humanize import count as counted
+from otterwiki_semantic.core.humanize import day, duration
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import RebuildState, ReindexRequest, SearchHour, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
 
-_DAY = 24
-"""Hours."""
+_DAY, _WEEK = 24, 7
+"""Hours, and days."""
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
 pages.after_request(keep_private)
 pages.add_app_template_filter(duration, "semantic_duration")
+pages.add_app_template_filter(counted, "semantic_count")
 
 
 @pages.app_template_filter("semantic_moment")
 def moment(time: str | float) -> Markup:
     """Format a time (ISO 8601 in UTC, or seconds since 1970): ``31 Jan 2026, 12:00 UTC``; scripts show it in local time."""
     at = datetime.fromisoformat(time) if isinstance(time, str) else datetime.fromtimestamp(int(time), UTC)
-    return Markup('<time datetime="{}">{} {:%b %Y, %H:%M} UTC</time>').format(at.isoformat(), at.day, at)
+    return Markup('<time datetime="{}">{}, {:%H:%M} UTC</time>').format(at.isoformat(), day(at), at)
 
 
 @pages.app_template_filter("semantic_date")
 def date(time: str) -> Markup:
     """Format the date of a time (ISO 8601 in UTC): ``31 Jan 2026``, with the time as its title."""
     at = datetime.fromisoformat(time)
-    return Markup('<time datetime="{}" title="{:%H:%M} UTC">{} {:%b %Y}</time>').format(time[:10], at, at.day, at)
+    return Markup('<time datetime="{}" title="{:%H:%M} UTC">{}</time>').format(time[:10], at, day(at))
 
 
 @pages.get("")
@@ -78,6 +80,8 @@ def page() -> ResponseReturnValue:
             values["inspection"] = extension().index.inspect_page(page_path(query_text(values["path"], "path")))
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
+        if isinstance(error, PageNotFoundError) and error.nearest:
+            values |= {"message": f"The index has no page “{values['path']}”.", "nearest": error.nearest}
     return render_page("inspect_page.html", title="Inspect a page", **values), status
 
 
@@ -137,20 +141,22 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
     """Return the values of the charts of searches per hour, or None without searches.
 
     `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
-    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour; its
-    `width` is a day, or a week if searches are older. `top_unanswered` is the upper end of the other scale.
+    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour. Its
+    `days` are as many as the searches need, at most seven; its `width` is in hours. `top_unanswered` is the upper end of the
+    other scale.
     """
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() // 3600 for hour in hours]
     end = max(now // 3600, starts[-1]) + 1
-    width = _DAY if starts[0] >= end - _DAY else 7 * _DAY
-    start = min(starts[0], end - width)  # the first hour can have begun earlier
+    days = min(_WEEK, ceil((end - starts[0]) / _DAY))
+    start = min(starts[0], end - days * _DAY)  # the first hour can have begun earlier
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
     return {
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
         "decades": decades,
+        "days": days,
         "width": end - start,
         "searches": sum(hour.count for hour in hours),
         "unanswered": sum(hour.unanswered for hour in hours),

@@ -14,13 +14,17 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, p50, 100) for day, p50 in ((1, 10), (2, 1), (4, 0.1))]
     chart = latency_chart(hours, now)
     assert chart == {
-        "bars": list(zip((90, 114, 162), hours, (0, 0, 0), (1, 2, 2), strict=True)),
-        "width": 168,
+        "bars": list(zip((18, 42, 90), hours, (0, 0, 0), (1, 2, 2), strict=True)),
+        "days": 4,
+        "width": 96,
         "searches": 9,
         "unanswered": 0,
         "decades": 2,
         "top_unanswered": 10,
     }
+    early = latency_chart([SearchHour("2025-12-28T05:00:00+00:00", 1, 0, 1, 1), *hours], now)
+    assert early
+    assert (early["days"], early["bars"][0][0]) == (7, 0)
     single = latency_chart(hours[-1:], now)
     assert single
     assert (single["width"], single["bars"]) == (24, [(18, hours[-1], 0, 2)])
