@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, TypeVar
 
-from otterwiki_semantic.core.humanize import count, ordinal
+from otterwiki_semantic.core.humanize import count, day, ordinal
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
@@ -145,8 +145,15 @@ def filter_menus(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Menu
 def filter_name(name: str, value: str) -> str:
     """Return a filter that is in use, in words."""
     if name == "updated_since":
-        value = next((period for start, period in _periods() if start == value), f"since {value}")
+        value = next((period for start, period in _periods() if start == value), f"since {_day_of(value)}")
     return f"{FILTERS[name]}: {value}"
+
+
+def _day_of(value: str) -> str:
+    try:
+        return day(date.fromisoformat(value))
+    except ValueError:  # a time, or an invalid value
+        return value
 
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:
@@ -163,7 +170,7 @@ def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[st
 def _ages(answer: Answer) -> list[Choice]:
     """Return the ages for which some of the relevant pages remain, but not all."""
     dates = {hit.path: hit.updated[:10] for hit in answer.results if hit.relevant and hit.updated}
-    kept = [(start, period, sum(date >= start for date in dates.values())) for start, period in _periods()]
+    kept = [(start, period, sum(at >= start for at in dates.values())) for start, period in _periods()]
     return [Choice(start, period.capitalize()) for start, period, count in kept if 0 < count < len(dates)]
 
 

@@ -110,7 +110,7 @@ def _said(error: SemanticError) -> dict[str, Any]:
     if name not in _NAMES:
         return {"message": str(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    return {"message": f"This link has an unknown value: “{_NAMES[name]}: {value}”.", "without_it": True}
+    return {"message": f"This link is broken: {_NAMES[name]} cannot be “{value}”.", "without_it": True}
 
 
 def _menus(answer: Answer | None, chosen: list[tuple[str, str]]) -> list[Menu]:

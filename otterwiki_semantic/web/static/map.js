@@ -186,7 +186,7 @@ function show(plot, points) {
   plot.addEventListener("focusout", () => pointAt(null));
   const buttons = byId("buttons");
   [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
-  buttons.hidden = false;
+  buttons.hidden = byId("keys").hidden = false;
   for (const box of document.querySelectorAll(".semantic-map-legend input")) {
     box.hidden = false;
     box.addEventListener("change", () => {
@@ -215,12 +215,12 @@ function searching(points, highlight) {
   function light(found, text) {
     highlight(found);
     status.textContent = text;
+    byId("list").hidden = !found?.size;
   }
 
   async function find(query, draft) {
     const signal = next(), source = new URL(form.dataset.search, location.href);
     for (const link of document.querySelectorAll(".semantic-map-page a[data-query]")) link.href = withQuery(link.href, query);
-    byId("list").hidden = !query;
     history.replaceState(null, "", withQuery(location.href, query));
     if (!query) return light(null, "");
     source.search = new URLSearchParams({ q: query, n: MOST_FOUND, max_chunks_per_page: 1, ...(draft ? { draft: 1 } : {}) });
