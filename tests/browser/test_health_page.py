@@ -57,6 +57,9 @@ def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, 
         expect(undo).to_have_count(0)
         page.get_by_role("button", name="Dismiss: plans/next year").click()
         page.get_by_role("link", name="Show 1 dismissed").click()
+        broken = page.get_by_role("region", name="Broken links")
+        expect(broken.get_by_role("link", name="Create page")).to_have_count(0)
+        assert page.get_by_role("region").all()[-1].get_attribute("aria-labelledby") == "broken_link"
         page.get_by_role("button", name="Restore: plans/next year").click()
         expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
 

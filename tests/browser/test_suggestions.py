@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -33,16 +34,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
+def _second_line(near: dict[str, Any]) -> str:
+    section: str = near["sections"][0]["related_section"] if near["sections"] else near["title"]
+    return section if section != near["title"] else near["path"]
+
+
 def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         page.goto(f"{site.url}/network/wireless")
         related = page.locator("#column-extra .semantic-related")
         expect(related.get_by_text("Related pages")).to_be_visible()
         near = site.api("GET", "/related?path=network/wireless&n=6").json["results"]
-        expected = [each["title"] for each in near if each["relevant"]]
+        expected = [(each["title"], _second_line(each)) for each in near if each["relevant"]]
         shown = related.locator("li a")
         expect(shown).to_have_count(len(expected))
-        assert [each.locator("bdi").first.inner_text() for each in shown.all()] == expected
+        assert [tuple(each.locator("bdi").all_inner_texts()) for each in shown.all()] == expected
         heights = {round(box["height"]) for each in related.locator("li").all() if (box := each.bounding_box())}
         assert len(heights) == 1
         related.locator("li").first.hover()

@@ -249,6 +249,8 @@ def test_two_fingers_enlarge_the_map(page: Page) -> None:
 
 
 def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
+    expect(page.locator("#semantic-map-keys")).to_contain_text("zoom")
+    expect(page.locator("#semantic-map-keys")).to_be_visible()
     points = {point["title"]: point for point in map_of(site)["points"]}
     page.keyboard.press("/")
     expect(page.locator("#search-query")).to_be_focused()
@@ -288,7 +290,8 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
     expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
     expect(page).to_have_url(re.compile(r"\?q=wireless\+network$"))
     found = page.locator("#semantic-map-plot a.semantic-map-found")
-    assert {title.split("\n")[0] for title in found.locator("title").all_text_contents()} == titles
+    marked = found.locator("title")  # the count of an earlier query can be the same
+    eventually(lambda: {title.split("\n")[0] for title in marked.all_text_contents()} == titles, why="pages are found")
     others = page.locator("#semantic-map-plot a:not(.semantic-map-found)")
     width = "link => parseFloat(getComputedStyle(link).strokeWidth)"
     size, found_size = (each.first.evaluate(width) for each in (others, found))
@@ -320,6 +323,7 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field, status = page.get_by_label("Question or words"), page.get_by_role("status")
     field.fill("constitutional law of the roman republic")
     expect(status).to_have_text("Nothing in this wiki seems to be about this.")
+    expect(page.get_by_role("link", name="Show as a list")).to_be_hidden()
     page.route("**/api/v1/**", lambda route: route.abort())
     field.fill("zigbee")
     expect(status).to_contain_text("cannot be reached")
