@@ -23,8 +23,8 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
 
-_DAY, _WEEK = 24, 7
-"""Hours, and days."""
+_SHORT = 36
+"""Hours that the charts divide by six; longer times are divided into days, at most seven."""
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
@@ -141,22 +141,27 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
     """Return the values of the charts of searches per hour, or None without searches.
 
     `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
-    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour. Its
-    `days` are as many as the searches need, at most seven; its `width` is in hours. `top_unanswered` is the upper end of the
-    other scale.
+    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour, and
+    has the labels `times`; its `width` is in hours. `top_unanswered` is the upper end of the other scale.
     """
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() // 3600 for hour in hours]
     end = max(now // 3600, starts[-1]) + 1
-    days = min(_WEEK, ceil((end - starts[0]) / _DAY))
-    start = min(starts[0], end - days * _DAY)  # the first hour can have begun earlier
+    span = end - starts[0]
+    if span <= _SHORT:
+        ticks = [6 * step for step in range(max(4, ceil(span / 6)), 0, -1)]
+        times = [f"−{hours_ago} h" for hours_ago in ticks]
+    else:
+        ticks = [24 * step for step in range(min(7, ceil(span / 24)), 0, -1)]
+        times = [f"−{hours_ago // 24} d" for hours_ago in ticks]
+    start = min(starts[0], end - ticks[0])  # the first hour can have begun earlier
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
     return {
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
         "decades": decades,
-        "days": days,
+        "times": [*times, "now"],
         "width": end - start,
         "searches": sum(hour.count for hour in hours),
         "unanswered": sum(hour.unanswered for hour in hours),

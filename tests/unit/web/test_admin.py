@@ -15,7 +15,7 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     chart = latency_chart(hours, now)
     assert chart == {
         "bars": list(zip((18, 42, 90), hours, (0, 0, 0), (1, 2, 2), strict=True)),
-        "days": 4,
+        "times": ["−4 d", "−3 d", "−2 d", "−1 d", "now"],
         "width": 96,
         "searches": 9,
         "unanswered": 0,
@@ -24,7 +24,11 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     }
     early = latency_chart([SearchHour("2025-12-28T05:00:00+00:00", 1, 0, 1, 1), *hours], now)
     assert early
-    assert (early["days"], early["bars"][0][0]) == (7, 0)
+    assert (early["times"][0], early["bars"][0][0]) == ("−7 d", 0)
     single = latency_chart(hours[-1:], now)
     assert single
     assert (single["width"], single["bars"]) == (24, [(18, hours[-1], 0, 2)])
+    assert single["times"] == ["−24 h", "−18 h", "−12 h", "−6 h", "now"]
+    longer = latency_chart([SearchHour("2026-01-03T04:00:00+00:00", 1, 0, 1, 1)], now)
+    assert longer
+    assert (longer["width"], longer["times"][0]) == (30, "−30 h")
