@@ -95,7 +95,7 @@ def test_progress_is_shown_while_pages_are_indexed(
     place = tmp_path_factory.mktemp("building")
     pages = {f"page{number}.md": long_page(number) for number in range(11)}
     repository = make_repository(place / "repository", {**pages, "home.md": "# Home\n"})
-    with LiveWiki(repository, place / "index", **held_model.environment) as live:
+    with LiveWiki(repository, place / "index", **held_model.environment | {"SEMANTIC_MODEL_WINDOW": "64"}) as live:
         live.log_in()
         with opened(chromium, live, is_member=True) as page:
             search = page.context.new_page()

@@ -75,8 +75,8 @@ def demo_pages() -> dict[str, str | bytes]:
 
 
 def long_page(number: int) -> str:
-    """Return a page of a dozen chunks, like no other's."""
-    sentences = (f"The otter of day {number}.{day} swims in the brook behind the mill and eats.\n" for day in range(150))
+    """Return a page like no other's: a dozen chunks for a model with a window of 64 tokens."""
+    sentences = (f"The otter of day {number}.{day} swims in the brook behind the mill and eats.\n" for day in range(30))
     return "\n".join((f"# Otter {number}\n", *sentences))
 
 
