@@ -46,7 +46,7 @@ from otterwiki_semantic.storage import Filter, Generation  # noqa: E402
 from tools.fit_relevance import indexed  # noqa: E402
 
 IN_USE = (scoring.COVERAGE_WEIGHT, scoring.PAGE_COVERAGE_WEIGHT, scoring.PAGE_SIMILARITY_WEIGHT)
-_CANDIDATES, _TITLED = 100, 1_000.0
+_CANDIDATES, _TITLED = 60, 1_000.0
 _ANSWER_SHARE = 0.5
 """What the chunks with the answer count in the loss, next to those of relevant pages."""
 

@@ -17,11 +17,11 @@ from otterwiki_semantic.search.selection import deduplicator, select
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
-_CANDIDATES = 100
+_CANDIDATES = 60
 """Chunks that each retriever returns in the first stage, for the first 20 results."""
-_CANDIDATES_PER_RESULT = 5
+_CANDIDATES_PER_RESULT = 3
 _GROWTH = 4
-_MAX_CANDIDATES = 6_400
+_MAX_CANDIDATES = 3_840
 _BEST_FEW = 20
 """Candidates that are sorted by date if none is relevant."""
 _MAX_RERANKED = 30

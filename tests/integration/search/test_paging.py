@@ -27,7 +27,7 @@ QUERIES = (
 )
 
 
-@pytest.fixture(params=[100, 10], autouse=True)
+@pytest.fixture(params=[pipeline._CANDIDATES, 10], autouse=True)
 def stages(request: pytest.FixtureRequest) -> Iterator[None]:
     """Rank in stages as large as they are, and in smaller ones: the demo wiki fills two."""
     with pytest.MonkeyPatch.context() as patch:
