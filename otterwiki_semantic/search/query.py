@@ -14,7 +14,16 @@ from typing import TypeVar
 
 import regex
 
-from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, function_words, name_key, stem, words
+from otterwiki_semantic.content.analysis import (
+    UNSPACED,
+    Word,
+    WordMatcher,
+    function_words,
+    name_key,
+    stem,
+    stem_beginnings,
+    words,
+)
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import Correction, Filters
 from otterwiki_semantic.storage import Filter, page_filter
@@ -231,8 +240,8 @@ class Highlighter:
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
             return whole in wanted or not wanted.isdisjoint(parts) or whole.startswith(prefixes)
 
-        initials = {word[:1] for word in (*wanted, *prefixes)} if query.languages == (ENGLISH,) else None
-        self._matcher = WordMatcher(is_wanted, initials, query.languages)
+        beginnings = stem_beginnings((*wanted, *prefixes)) if query.languages == (ENGLISH,) else None
+        self._matcher = WordMatcher(is_wanted, beginnings, query.languages)
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the matching ranges of a text (start to before end), in order and without overlaps."""

@@ -19,4 +19,5 @@ from otterwiki_semantic.content.analysis.tokenizer import name_key as name_key
 from otterwiki_semantic.content.analysis.tokenizer import name_parts as name_parts
 from otterwiki_semantic.content.analysis.tokenizer import spelled_words as spelled_words
 from otterwiki_semantic.content.analysis.tokenizer import stem as stem
+from otterwiki_semantic.content.analysis.tokenizer import stem_beginnings as stem_beginnings
 from otterwiki_semantic.content.analysis.tokenizer import words as words

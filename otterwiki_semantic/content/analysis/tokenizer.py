@@ -13,7 +13,7 @@ import re
 import sys
 import unicodedata
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import chain
@@ -30,8 +30,9 @@ ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
 
 _CACHED_WORDS = 20_000
 _SHORTEST_SPELLED = 4
-_CACHED_TEXTS, _LONGEST_CACHED_TEXT = 2_000, 5_000
-"""Cached texts of recent searches, whose words take about 3 KB each."""
+_CACHED_TEXTS, _LONGEST_CACHED_TEXT = 1_500, 5_000
+"""Cached texts of recent searches, whose words take about 4 KB each."""
+_NOT_PLAIN = ""
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
 """Scripts written without spaces, as part of a character class."""
 _LETTER = r"[\p{L}\p{M}\p{N}_]"
@@ -176,6 +177,11 @@ def stem(word: str, language: str = ENGLISH) -> str:
     return fold(_stemmer(language).stemWord(word)) if _LETTERS.fullmatch(word) else fold(word)
 
 
+def stem_beginnings(stems: Iterable[str]) -> set[str]:
+    """Return the first two letters of English words with these stems: mostly the stem's own, but *dying* has the stem *die*."""
+    return {stem[0] + each for stem in stems for each in (stem[1:2], *("eiy" if not stem[1:] or stem.endswith("ie") else ""))}
+
+
 @cache
 def _stemmer(language: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(SNOWBALL[language])
@@ -184,35 +190,36 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 class WordMatcher:
     """Finds words in texts that satisfy a predicate on their parts and their whole, in any of some languages.
 
-    With `initials`, only words match that have a part beginning with one of these, folded.
+    With `beginnings`, only words match that have a part with one of these as its first two letters, folded.
     """
 
     def __init__(
         self,
         is_match: Callable[[Sequence[str], str], bool],
-        initials: Collection[str] | None = None,
+        beginnings: Iterable[str] | None = None,
         languages: Sequence[str] = (ENGLISH,),
     ) -> None:
         self._is_match = is_match
-        self._initials = (
-            None if initials is None else frozenset(each for letter in initials for each in (letter, letter.upper()))
-        )
+        self._beginnings = None if beginnings is None else {_NOT_PLAIN, *beginnings}
         self._languages = languages
         self._analyses = [_analyses(language) for language in languages]
         self._known: dict[str, bool | None] = {}
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the ranges of the matching words in a text, in order (start to before end)."""
-        known = self._known
-        spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
-        for spelled in set(spellings).difference(known):
-            known[spelled] = self._matches(spelled)
-        for place, spelled in enumerate(spellings):
+        known, beginnings = self._known, self._beginnings
+        begun, spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
+        for place, each in enumerate(begun):
+            if beginnings is not None and each not in beginnings:
+                continue
+            spelled, start = spellings[place], starts[place]
+            if spelled not in known:
+                known[spelled] = self._matches(spelled)
             is_match = known[spelled]
             if is_match:
-                yield starts[place], starts[place] + len(spelled)
+                yield start, start + len(spelled)
             elif is_match is None:
-                found = (word for each in self._languages for word in _words_of_scripts(spelled, starts[place], each))
+                found = (word for each in self._languages for word in _words_of_scripts(spelled, start, each))
                 matching = (word for word in found if self._is_match((*word.parts, *word.bare), word.whole))
                 yield from sorted({(word.start, word.end) for word in matching})
 
@@ -220,24 +227,25 @@ class WordMatcher:
         """Whether an ASCII word matches; None for a word with other characters, which may match in part."""
         if not spelled.isascii():
             return None
-        if self._initials is not None and spelled[0] not in self._initials and spelled.isalpha() and _is_plain(spelled):
-            return False
-        for analyses in self._analyses:
-            parts, _, whole, bare = analyses[spelled]
-            if parts and self._is_match(parts + bare, whole):
-                return True
-        return False
+        found = (analyses[spelled] for analyses in self._analyses)
+        return any(parts and self._is_match(parts + bare, whole) for parts, _, whole, bare in found)
 
 
 @lru_cache(_CACHED_TEXTS)
-def _spellings(text: str) -> tuple[tuple[str, ...], array[int]]:
-    """Return the words of a text as spelled, and the start of each."""
+def _spellings(text: str) -> tuple[tuple[str, ...], tuple[str, ...], array[int]]:
+    """Return how the words of a text begin, the words as spelled, and the start of each."""
     spellings, starts, end = tuple(map(sys.intern, _spelled(text))), array("I"), 0
     for spelled in spellings:
         start = text.index(spelled, end)  # faster than a match object: it begins with the next letter or digit
         starts.append(start)
         end = start + len(spelled)
-    return spellings, starts
+    return tuple(map(_beginning, spellings)), spellings, starts
+
+
+def _beginning(spelled: str) -> str:
+    """Return the first two letters of a plain word, folded, and `_NOT_PLAIN` for other words."""
+    is_plain = spelled.isalpha() and spelled.isascii() and (spelled.islower() or _is_plain(spelled))
+    return sys.intern(spelled[:2].lower()) if is_plain else _NOT_PLAIN
 
 
 def _spelled(text: str) -> list[str]:
