@@ -55,12 +55,7 @@ class ExactIndexCache:
     def get(self) -> ExactIndex:
         """Return the index for the calling thread's state; see `SqliteFile.snapshot`."""
         with self._database.snapshot():
-            revision, filled = read_revision(self._database), self._last_filled()
-            index = self._last_until(revision, filled)
-            if index is None or index.revision != revision or index.filled < filled:
-                with self._loading:
-                    index = self._load(revision, filled)
-            return index
+            return self._database.memoised("exact index", lambda _: self._current())
 
     def save(self) -> None:
         """Write a snapshot for the next start if much is new, except for float32 vectors. A full disk is only logged."""
@@ -82,8 +77,14 @@ class ExactIndexCache:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, mark))
         self._saved = index.last_id, index.filled
 
-    def _last_filled(self) -> int:
-        return int(self._database.memoised("SELECT 'last', COALESCE(MAX(number), 0) FROM filled")["last"])
+    def _current(self) -> ExactIndex:
+        revision = read_revision(self._database)
+        filled: int = self._database.select("SELECT COALESCE(MAX(number), 0) FROM filled")[0][0]
+        index = self._last_until(revision, filled)
+        if index is None or index.revision != revision or index.filled < filled:
+            with self._loading:
+                index = self._load(revision, filled)
+        return index
 
     def _last_until(self, revision: int, filled: int) -> ExactIndex | None:
         """Return the last state that is no newer than `revision`, except possibly for vectors."""

@@ -99,7 +99,7 @@ _ROUNDING = 0.01
 
 def read_facts(database: SqliteFile) -> dict[str, str]:
     """Return the facts about a catalog."""
-    return database.memoised("SELECT name, value FROM meta")
+    return database.memoised("SELECT name, value FROM meta", database.mapping)
 
 
 def read_revision(database: SqliteFile) -> int:

@@ -6,13 +6,14 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
 
+T = TypeVar("T")
 IN_LIST = "IN (SELECT value FROM json_each(?))"
 
 _BUSY_SECONDS = 30
@@ -101,13 +102,12 @@ class SqliteFile:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Show everything that this thread reads in the block the same state of the file."""
-        outer = getattr(self._snapshots, "connection", None)
-        if outer is not None:
-            yield
-            return
+        return self._new_snapshot() if getattr(self._snapshots, "connection", None) is None else nullcontext()
+
+    @contextmanager
+    def _new_snapshot(self) -> Iterator[None]:
         with self.read() as connection:
             self._snapshots.connection, self._snapshots.memo = connection, {}
             try:
@@ -115,14 +115,15 @@ class SqliteFile:
             finally:
                 self._snapshots.connection = self._snapshots.memo = None
 
-    def memoised(self, statement: str) -> dict[str, Any]:
-        """Return the rows of a two-column query as a dictionary; runs once per snapshot."""
-        memo: dict[str, dict[str, Any]] | None = getattr(self._snapshots, "memo", None)
+    def memoised(self, key: str, read: Callable[[str], T]) -> T:
+        """Return what a function reads for a key; it runs once per snapshot."""
+        memo: dict[str, Any] | None = getattr(self._snapshots, "memo", None)
         if memo is None:
-            return self.mapping(statement)
-        if statement not in memo:
-            memo[statement] = self.mapping(statement)
-        return memo[statement]
+            return read(key)
+        if key not in memo:
+            memo[key] = read(key)
+        found: T = memo[key]
+        return found
 
     def mapping(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> dict[Any, Any]:
         """Return the rows of a two-column query as a dictionary; see `select`."""

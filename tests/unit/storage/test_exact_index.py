@@ -130,7 +130,8 @@ def test_a_filter_is_made_for_the_rows_that_it_is_used_with(catalog: Catalog) ->
     with catalog.snapshot():
         grown = catalog.reader.exact_index()
         of_grown = catalog.reader.mask(grown, where)
-        catalog.reader.exact_indexes._states = ()
+    catalog.reader.exact_indexes._states = ()
+    with catalog.snapshot():
         afresh = catalog.reader.exact_index()
         of_afresh = catalog.reader.mask(afresh, where)
     assert of_grown is not None
