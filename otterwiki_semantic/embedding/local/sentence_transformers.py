@@ -93,6 +93,10 @@ class SentenceTransformerEncoder:
 
 
 def _load(name: str, settings: Settings) -> SentenceTransformer:
+    if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
+        raise ModelError(
+            f"{name} is no directory; SEMANTIC_MODEL=sentence-transformers: wants an absolute path, or a hub's name"
+        )
     try:
         import torch
         from sentence_transformers import SentenceTransformer
@@ -105,10 +109,6 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
     check_not_reserved(options, _RESERVED)
     parameters = set(signature(SentenceTransformer.__init__).parameters)
     check_known(options, parameters - {"self", "model_name_or_path", *_RESERVED}, "it")
-    if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-        raise ModelError(
-            f"{name} is no directory; SEMANTIC_MODEL=sentence-transformers: wants an absolute path, or a hub's name"
-        )
     if settings.device == "cuda" and not torch.cuda.is_available():
         raise ModelError(
             f"SEMANTIC_DEVICE is 'cuda', but PyTorch {torch.__version__} has none; install the driver, and PyTorch with CUDA "
