@@ -175,7 +175,7 @@ def test_a_repository_that_is_cloned_anew_is_the_same_wiki(bench: Bench, tmp_pat
 
 
 def test_many_pages_are_indexed_and_moved(tmp_path: Path) -> None:
-    index_and_move(tmp_path, 400)
+    index_and_move(tmp_path, 200)
 
 
 def shallow(origin: Path, place: Path) -> None:

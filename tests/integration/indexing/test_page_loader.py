@@ -21,7 +21,7 @@ from tests.support.processes import is_running
 
 pytestmark = pytest.mark.real_parts
 
-PAGES = 500
+PAGES = 150
 BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000))
 PROFILE = Profile(window=254)
 
@@ -42,6 +42,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 @pytest.fixture
 def loading(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 600.0)  # none ends because the machine is busy
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._MANY_PAGES", 50)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._PAGES_AHEAD", 50)
     made: list[PageLoader] = []
 
     def load(**options: object) -> PageLoader:
@@ -94,7 +96,7 @@ def test_only_one_process_stays_when_nothing_is_read(
 def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 0.5)
     monkeypatch.setattr("otterwiki_semantic.core.worker_process._CLOCK_FACTOR", 100)  # the machine may be busy
-    pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(250)} | {"p050.md": BOMB + "\nThe quokka.\n"}
+    pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(200)} | {"p050.md": BOMB + "\nThe quokka.\n"}
     repository = Repository(make_repository(tmp_path / "repository", pages))
     loader = PageLoader(repository, BundledModel(), processes=2)
     files = sorted(repository.pages("HEAD").values(), key=lambda file: file.path)
@@ -110,7 +112,7 @@ def test_processes_that_are_killed_are_replaced(repository: Repository, loading:
     pages: list[Page] = []
     for page in loader.load(files, PROFILE):
         pages.append(page)
-        if len(pages) in {2, 200, 400}:  # further apart than is read ahead: no page may be killed twice
+        if len(pages) in {2, 60, 120}:  # further apart than is read ahead: no page may be killed twice
             for process in processes(loader):
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
@@ -139,5 +141,5 @@ def test_pages_near_one_that_ended_the_daemon_are_read_one_by_one(
         raise RuntimeError("the process ends")
     loader = loading(processes=2, data_dir=tmp_path)
     counts = [len(processes(loader)) for _ in loader.load(files, PROFILE)]
-    assert counts[:200] == [1] * 200
+    assert counts[:60] == [1] * 60
     assert counts[-1] == 1 + 2

@@ -94,8 +94,9 @@ def test_a_large_page_is_read_and_the_small_ones_come_first(tmp_path: Path, mode
     bench.generation.close()
 
 
-def test_work_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, {f"p{i:03}.md": f"# Page {i}\n\n{section(str(i))}" for i in range(90)})
+def test_work_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 4)
+    bench = Bench(tmp_path, {f"p{i:03}.md": f"# Page {i}\n\n{section(str(i))}" for i in range(12)})
     bench.model.embed(["warm"])
     embed = bench.model.embed
 
@@ -108,9 +109,9 @@ def test_work_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
         bench.sync()
     bench.model.embed = embed  # type: ignore[method-assign]
     done = bench.generation.catalog.counts().vectors
-    assert 0 < done < 90
+    assert 0 < done < 12
     bench.stop = False
-    assert len(bench.sync()) == 90 - done
+    assert len(bench.sync()) == 12 - done
     assert bench.snippets() == bench.afresh()
     bench.generation.close()
 
