@@ -19,8 +19,8 @@ from tests.support.live_wiki import demo_pages, make_repository
 
 Pages = dict[str, str | bytes]
 
-EACH = 5
-"""Each fifth page is asked for."""
+EACH = 10
+"""Each tenth page is asked for."""
 
 
 def generated() -> Pages:
@@ -122,7 +122,7 @@ def test_a_rare_identifier_is_first(wiki: tuple[IndexEngine, Pages, Pages]) -> N
     rare = {identifier: paths for identifier, paths in found.items() if len(paths) == 1}
     assert len(rare) >= 20
     wrong = []
-    for identifier, paths in rare.items():
+    for identifier, paths in list(rare.items())[::2]:
         variants = {identifier, identifier.upper(), identifier.replace("_", "-"), identifier.replace("-", "_")}
         wrong += [query for query in variants if first(index, query) not in paths]
     assert wrong == []
