@@ -219,3 +219,13 @@ def test_few_pages_and_none(tmp_path: Path, opened: Open) -> None:
         commit(repository, {f"page {count}.md": None})
     index.notify()
     eventually(lambda: index.map().state is MapState.EMPTY)
+
+
+@pytest.mark.usefixtures("restless")
+def test_a_map_that_is_not_wanted_is_not_made(settings: Settings, opened: Open) -> None:
+    index = opened(replace(settings, pages=()))
+    eventually(lambda: index.status().status == "ready")
+    found = index.map()
+    assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
+    assert "add map to SEMANTIC_PAGES" in str(found.message)
+    assert index._map._worker._process is None

@@ -58,11 +58,3 @@ def test_without_the_library_it_says_what_to_install(
         assert found.state is MapState.UNAVAILABLE
         assert pip_install("map") in str(found.message)
         assert index.status().status == "ready"
-
-
-def test_a_map_that_is_not_wanted_is_not_made(settings: Settings) -> None:
-    with closing(opened(replace(settings, pages=()))) as index:
-        found = index.map()
-        assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
-        assert "add map to SEMANTIC_PAGES" in str(found.message)
-        assert projecting(os.getpid()) == []
