@@ -31,6 +31,7 @@ from tests.support.light_parts import PYTHON, SESSION
 _LIMITED = ("otterwiki_semantic.indexing.page_loader", "otterwiki_semantic.core.worker_process")
 _LIGHT = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
+    *("anyio._backends._asyncio", "httpx", "httpcore", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
     *("PIL.Image", "pygments.lexers", "pygments.formatters.html", "xml.etree.ElementTree"),
     *("feedgen.feed", "otterwiki.gitstorage", "otterwiki.util", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
