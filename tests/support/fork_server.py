@@ -35,6 +35,7 @@ _LIGHT = (
     *("PIL.Image", "pygments.lexers", "pygments.formatters.html", "xml.etree.ElementTree"),
     *("feedgen.feed", "otterwiki.gitstorage", "otterwiki.util", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
+    "otterwiki_semantic.daemon.reports.prometheus",
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),
 )
 _PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED}

@@ -28,6 +28,12 @@ pytestmark = pytest.mark.real_parts
 _SECONDS = 0.5
 _EACH = 4
 """Of the files, each fourth is also indexed while searches are asked."""
+_CONNECT = """
+import socket
+from otterwiki_semantic.core.worker_process import forbid_network
+forbid_network()
+socket.create_connection(("127.0.0.1", 9))
+"""
 _PDF = pdf(["# Title", "A sentence that ends. " * 20], ["Second page."])
 _WORD = word("# Title", "A sentence that ends.")
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -277,13 +283,4 @@ def test_searches_are_answered_while_hostile_files_are_indexed(tmp_path: Path, m
 
 def test_the_reading_process_reaches_no_network(worker: WorkerProcess) -> None:
     with pytest.raises(PermissionError):
-        worker.call(_SECONDS, _connect)
-
-
-def _connect() -> None:
-    import socket
-
-    from otterwiki_semantic.core.worker_process import forbid_network
-
-    forbid_network()
-    socket.create_connection(("127.0.0.1", 9))
+        worker.call(_SECONDS, exec, _CONNECT)
