@@ -29,9 +29,8 @@ _SECONDS = 0.5
 _EACH = 4
 """Of the files, each fourth is also indexed while searches are asked."""
 _CONNECT = """
-import socket
-from otterwiki_semantic.core.worker_process import forbid_network
-forbid_network()
+import socket, otterwiki_semantic.core.worker_process as worker_process
+worker_process.forbid_network()
 socket.create_connection(("127.0.0.1", 9))
 """
 _PDF = pdf(["# Title", "A sentence that ends. " * 20], ["Second page."])
