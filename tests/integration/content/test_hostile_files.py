@@ -248,7 +248,7 @@ def test_a_hostile_file_is_read_or_refused_within_the_limits(worker: WorkerProce
 
 
 def test_the_process_reads_on_after_all_of_them(worker: WorkerProcess) -> None:
-    text, problem = worker.call(_SECONDS, file_to_markdown, "good.pdf", file_kind("page/good.pdf"), _PDF, None)  # type: ignore[arg-type]
+    text, problem = worker.call(10, file_to_markdown, "good.pdf", file_kind("page/good.pdf"), _PDF, None)  # type: ignore[arg-type]
     assert ("# Title" in text, problem) == (True, None)
 
 
@@ -282,4 +282,4 @@ def test_searches_are_answered_while_hostile_files_are_indexed(tmp_path: Path, m
 
 def test_the_reading_process_reaches_no_network(worker: WorkerProcess) -> None:
     with pytest.raises(PermissionError):
-        worker.call(_SECONDS, exec, _CONNECT)
+        worker.call(10, exec, _CONNECT)
