@@ -75,7 +75,7 @@ def _uwsgi(**options: str) -> tuple[str, ...]:
 _WAITRESS = (sys.executable, "-m", "waitress", "--listen", "127.0.0.1:{port}", "--channel-request-lookahead=1")
 # pytest brings the tests of one server together by its place in the list: any other list has to be the beginning of this one.
 SERVERS = [
-    Server("gunicorn", 3, _gunicorn()),
+    Server("gunicorn", 2, _gunicorn()),
     Server("gunicorn --preload", 2, _gunicorn("--preload")),
     Server("uwsgi of 3", 3, _uwsgi()),
 ]
