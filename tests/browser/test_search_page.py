@@ -384,6 +384,16 @@ def test_the_preview_marks_everything_that_the_excerpt_quotes(page: Page, site: 
     expect(marked).to_contain_text(["all idle", "backup running", "everything busy", "At current prices"])
 
 
+def test_every_menu_and_filter_is_seen_on_a_phone(page: Page, site: LiveWiki) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for narrowing in ("", "&path=procedures/&updated_since=2020-01-01"):
+        page.goto(f"{site.url}{SEARCH}?q=backup{narrowing}")
+        options = page.locator(".semantic-menus > :not(input)").all()
+        assert len(options) > 3
+        for option in options:
+            expect(option).to_be_in_viewport(ratio=1)
+
+
 def test_eight_results_fit_on_a_screen(page: Page, site: LiveWiki) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{site.url}{SEARCH}?q=how+do+I+restart+the+machine+after+a+power+cut")
