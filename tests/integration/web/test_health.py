@@ -129,10 +129,18 @@ def test_the_page_lists_findings_and_dismisses_them_by_forms(wiki: LiveWiki, peo
     assert report(wiki, people["admin"], kind="orphan")["open"] == 1
 
 
+def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
+    assert report(wiki, people["admin"], kind="duplicate")["counts"] == [{"kind": "duplicate", "open": 0, "dismissed": 0}]
+    shown = people["admin"].get(wiki.url + PAGE, params={"kind": "duplicate", "dismissed": "true"}).text
+    assert "Duplicate passages: none" in shown
+    assert "<section" not in shown
+    assert "Hide dismissed" not in shown
+
+
 def test_readers_get_no_buttons(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
     report(wiki, people["nobody"])
     shown = people["nobody"].get(wiki.url + PAGE)
-    assert "Gone" in shown.text
+    assert re.search(r"<strong>Gone</strong></p>\s*<ul><li>Linked from <a", shown.text)
     assert not _FORM.search(shown.text)
     assert "Create page" not in shown.text
     assert people["nobody"].post(f"{wiki.url}{PAGE}/dismiss", data={"finding": "a" * 16}).status_code in {400, 401, 403}
