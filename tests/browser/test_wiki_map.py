@@ -256,6 +256,7 @@ def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
     expect(page.locator("#search-query")).to_be_focused()
     for _ in range(2):
         page.keyboard.press("Tab")
+    expect(page.locator("#semantic-map-plot")).to_have_css("outline-style", "solid")
     seen = [chosen(page)]
     for key in ("ArrowDown", "ArrowUp", "ArrowRight", "ArrowLeft"):
         page.keyboard.press(key)
@@ -324,6 +325,7 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field.fill("constitutional law of the roman republic")
     expect(status).to_have_text("Nothing in this wiki seems to be about this.")
     expect(page.get_by_role("link", name="Show as a list")).to_be_hidden()
+    assert labels(page)
     page.route("**/api/v1/**", lambda route: route.abort())
     field.fill("zigbee")
     expect(status).to_contain_text("cannot be reached")

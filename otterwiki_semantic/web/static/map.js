@@ -124,7 +124,7 @@ function show(plot, points) {
   // Goes to the next page in a direction: within 45 degrees, preferably near and straight ahead.
   function step([right, down]) {
     const from = here ?? middle();
-    const next = leastOf([...(found?.size ? found : points)].filter(isShown), (point) => {
+    const next = leastOf([...(found ?? points)].filter(isShown), (point) => {
       const x = point.x - from.x, y = point.y - from.y, along = x * right + y * down, aside = Math.abs(x * down) + Math.abs(y * right);
       return here && (along <= 0 || aside > along) ? Infinity : Math.abs(along) + 2 * aside;
     });
@@ -229,7 +229,7 @@ function searching(points, highlight) {
     if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
     const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
     const found = new Set(relevant.filter(Boolean)), count = found.size;
-    light(found, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
+    light(count ? found : null, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
   }
 
   function search(draft) {

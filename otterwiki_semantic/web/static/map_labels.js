@@ -2,7 +2,7 @@
 const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
-const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
 
 const distance = ({ left, right, top, bottom }, x, y) => Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
@@ -32,13 +32,15 @@ function halved(text) {
   return [text.slice(0, at), text.slice(at + 1)].filter(Boolean);
 }
 
-// Returns a free spot for each of the points, in this order, if there is one; any spot for those that are forced.
+// Returns a free spot for each of the points, in this order, if there is one; the freest spot for those that are forced.
 function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
   const taken = [...obstacles], written = [], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
-    const spots = spotsOf(point), free = (those, isGood = () => true) => spots.find((spot) => !those.some((other) => overlaps(spot, other)) && isGood(spot));
-    const spot = free(taken, isClear) ?? (isForced(point) ? free(written) ?? spots[0] : null);
+    const spots = spotsOf(point), isFree = (spot) => !taken.some((other) => shared(spot, other)) && isClear(spot);
+    const covered = (spot) => [...taken, ...written].reduce((sum, other) => sum + shared(spot, other), 0);
+    const freest = () => spots.map((spot) => [spot, covered(spot)]).sort(([, one], [, other]) => one - other)[0]?.[0];
+    const spot = spots.find(isFree) ?? (isForced(point) ? freest() : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
     for (const list of [taken, written]) list.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
