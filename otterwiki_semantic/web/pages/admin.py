@@ -163,8 +163,6 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
         "decades": decades,
         "times": [*times, "now"],
         "width": end - start,
-        "searches": sum(hour.count for hour in hours),
-        "unanswered": sum(hour.unanswered for hour in hours),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }
 

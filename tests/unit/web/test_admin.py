@@ -17,8 +17,6 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
         "bars": list(zip((18, 42, 90), hours, (0, 0, 0), (1, 2, 2), strict=True)),
         "times": ["−4 d", "−3 d", "−2 d", "−1 d", "now"],
         "width": 96,
-        "searches": 9,
-        "unanswered": 0,
         "decades": 2,
         "top_unanswered": 10,
     }
