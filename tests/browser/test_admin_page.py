@@ -130,8 +130,10 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:
         expect(chunks).to_have_count(seen["total_chunks"])
         for chunk, shown in zip(seen["chunks"], chunks.all(), strict=True):
             expect(shown).to_contain_text(f"{chunk['tokens']} of {seen['window']} tokens")
-            assert " ".join(shown.locator(".semantic-text").inner_text().split()) == " ".join(chunk["text"].split())
-            expect(shown.locator(".semantic-prefix")).to_have_text(chunk["text"][: chunk["prefix_length"]].strip())
+            prefix = chunk["text"][: chunk["prefix_length"]].replace(" > ", " › ")
+            whole = prefix + chunk["text"][chunk["prefix_length"] :]
+            assert " ".join(shown.locator(".semantic-text").inner_text().split()) == " ".join(whole.split())
+            expect(shown.locator(".semantic-prefix")).to_have_text(prefix.strip())
             expect(shown.locator(".semantic-also a").first).to_contain_text(chunk["neighbours"][0]["title"])
 
 
