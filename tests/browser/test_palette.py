@@ -184,6 +184,14 @@ def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None
         expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
 
 
+def test_all_results_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.insert_text("zigbee")
+        page.keyboard.press("Control+Shift+Enter")
+        expect(page).to_have_url(re.compile(r"/semantic-search\?q=zigbee$"))
+
+
 def test_a_page_that_is_not_there_can_be_created(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)

@@ -269,17 +269,17 @@ function showPreview(isShown) {
 }
 
 dialog.addEventListener("keydown", (event) => {
+  const isEnter = event.key === "Enter";
   if (event.isComposing || event.keyCode === 229) return; // an input method is active
-  if (place?.contains(event.target) || pane.contains(event.target) || (event.key === "Enter" && event.target.matches("button"))) return; // they have keys of their own
+  if (place?.contains(event.target) || pane.contains(event.target) || (isEnter && event.target.matches("button"))) return; // they have keys of their own
   const shown = all();
   const at = shown.indexOf(active);
-  const isAtEnd = field.selectionStart === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
-  else if (event.key === "Enter" && event.shiftKey) follow(action("exact"));
-  else if (event.key === "Enter" && event.altKey) action("answer") && answer();
-  else if (event.key === "Enter") follow(active, event.ctrlKey || event.metaKey);
-  else if ((event.key === "ArrowRight" && isAtEnd && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
+  else if (isEnter && event.shiftKey) follow(action(event.ctrlKey ? "results" : "exact"));
+  else if (isEnter && event.altKey) action("answer") && answer();
+  else if (isEnter) follow(active, event.ctrlKey || event.metaKey);
+  else if ((event.key === "ArrowRight" && field.selectionStart === field.value.length && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
   else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
   else return;
