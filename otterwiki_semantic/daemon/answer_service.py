@@ -298,7 +298,7 @@ class _RunningAnswer:
         self._note_fetching()
         with self._changed:
             has_new_sources, self._has_new_sources = self._has_new_sources, False
-            if has_new_sources and not self.is_done:
+            if has_new_sources:
                 return AskProgress(self.id, result=self.opening)
             return AskProgress(self.id, tuple(self.sentences[seen:]), self._result() if self.is_done else None, self.is_done)
 
