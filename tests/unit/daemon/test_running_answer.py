@@ -1,4 +1,4 @@
-"""What a reader of an answer that is being written is told, and in which order."""
+"""While an answer is written, its reader gets better sources before the sentences that cite them."""
 
 from __future__ import annotations
 
