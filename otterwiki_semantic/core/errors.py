@@ -28,6 +28,10 @@ class ModelUnreachableError(ModelError):
     """The embedding model's server is down, slow or refuses; it may answer later."""
 
 
+class ModelOpeningError(ModelUnreachableError):
+    """The embedding model is still being opened; it answers as soon as that is done."""
+
+
 class RerankerError(SemanticError):
     """The reranker cannot be used, or did not answer in time; the ranking stays unchanged."""
 

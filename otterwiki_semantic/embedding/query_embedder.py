@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 
 from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, SemanticError
+from otterwiki_semantic.core.errors import ModelError, ModelOpeningError, ModelUnreachableError, SemanticError
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
@@ -76,7 +76,7 @@ class QueryEmbedder:
         """Return why each query lacks a vector, or None if it has all; log failures that are new."""
         errors = [next(filter(None, map(_error, vectors)), None) for vectors in pending]
         if any(pending):
-            error = next(filter(None, errors), None)
+            error = next((each for each in errors if each and not isinstance(each, ModelOpeningError)), None)
             previous, self._failure = self._failure, error
             if error is not None:
                 self._failure_is_recent.start()

@@ -10,7 +10,7 @@ import numpy as np
 
 from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.core.errors import ModelError, ModelOpeningError, ModelUnreachableError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
@@ -105,7 +105,7 @@ class LocalModel(ModelWithInfo):
         """Return the opened model; wait up to `seconds` (-1: without limit) while another thread opens it."""
         if self._encoder is None:
             if not self._opening.acquire(timeout=seconds):
-                raise ModelUnreachableError(f"{self.name} is being opened; it answers as soon as that is done")
+                raise ModelOpeningError(f"{self.name} is being opened; it answers as soon as that is done")
             try:
                 self._encoder = self._encoder or self._open()
             except ModelError:

@@ -25,12 +25,13 @@ class CrossEncoderReranker:
     Scores are the model's single output; text beyond its context window is cut off.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, device: str = "auto") -> None:
         directory = Path(model).expanduser()
         is_directory = directory.is_dir()
         self.name = f"cross-encoder:{directory.resolve().name if is_directory else model}"
         self.is_fast = False
         self._source = str(directory) if is_directory else model
+        self._device = None if device == "auto" else device
         self._model: Any = None
         self._scoring = Lock()
 
@@ -43,13 +44,15 @@ class CrossEncoderReranker:
                 f"{pip_install('sentence-transformers')}, and restart the wiki"
             ) from None
         try:
-            model = CrossEncoder(self._source)
+            model = CrossEncoder(self._source, device=self._device)
             outputs = model.predict([("a", "b")], show_progress_bar=False).size
         except Exception as error:
             log.exception("the reranker %s cannot be loaded", self.name)
             message = f"{type(error).__name__}: {error}".replace(self._source, self.name)  # the log has the path
             reason = " ".join(message.split())[:_MAX_REASON]
-            raise RerankerError(f"{self.name} cannot be loaded ({reason}); correct SEMANTIC_RERANKER") from None
+            raise RerankerError(
+                f"{self.name} cannot be loaded ({reason}); correct SEMANTIC_RERANKER or SEMANTIC_DEVICE"
+            ) from None
         if outputs != 1:
             raise RerankerError(
                 f"{self.name} gives {outputs} numbers for a text, a reranker one; set SEMANTIC_RERANKER to another model"

@@ -67,7 +67,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
     provider, _, model = settings.reranker.partition(":")
     if provider == "cohere":
         return CohereReranker(model, settings.reranker_url, settings.reranker_key)
-    return CrossEncoderReranker(model)
+    return CrossEncoderReranker(model, settings.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -17,15 +17,17 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.embedding.local.model import Encoder, LocalModel
 from otterwiki_semantic.embedding.local.onnx import OnnxEncoder
 from otterwiki_semantic.embedding.local.onnx_session import execution_providers
+from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from tests.support.model_servers import ModelServer, ollama_told, serving
 from tests.support.model_settings import settings_in
 from tests.support.paths import DATA
@@ -295,7 +297,7 @@ def test_whatever_a_library_raises_when_a_model_is_opened_is_told(tmp_path: Path
         model.embed(TEXTS)
 
 
-def test_a_query_does_not_wait_for_a_model_that_another_thread_opens(tmp_path: Path) -> None:
+def test_a_query_neither_waits_for_a_model_that_another_thread_opens_nor_calls_that_a_problem(tmp_path: Path) -> None:
     opening, goes_on = Event(), Event()
     settings = settings_in(tmp_path, f"onnx:{write_onnx(tmp_path / 'model')}")
 
@@ -305,11 +307,12 @@ def test_a_query_does_not_wait_for_a_model_that_another_thread_opens(tmp_path: P
         return OnnxEncoder(told)
 
     model = LocalModel(settings, slow)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, closing(QueryEmbedder(model, NO_TELEMETRY)) as queries:
         first = pool.submit(model.embed, TEXTS)
         assert opening.wait(10)
-        with pytest.raises(ModelUnreachableError, match="is being opened"):
-            model.embed_queries(TEXTS)
+        (failure,) = queries.report_failures([list(queries.submit(TEXTS[:1]).values())])
+        assert "is being opened" in str(failure)
+        assert queries.last_failure is None
         goes_on.set()
         assert first.result().shape == model.embed_queries(TEXTS).shape
 

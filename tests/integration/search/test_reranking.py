@@ -539,6 +539,17 @@ def test_a_cross_encoder_on_the_processor_is_used_only_if_asked_for(cross_encode
     assert made.is_fast is torch.cuda.is_available()
 
 
+def test_a_cross_encoder_runs_on_the_configured_device(cross_encoder: Path, settings: Settings) -> None:
+    configured = dataclasses.replace(settings, reranker=f"cross-encoder:{cross_encoder}")
+    on_processor, on_another = (open_reranker(dataclasses.replace(configured, device=device)) for device in ("cpu", "none"))
+    assert on_processor is not None
+    assert on_another is not None
+    on_processor.load()
+    assert not on_processor.is_fast
+    with pytest.raises(RerankerError, match="correct SEMANTIC_RERANKER or SEMANTIC_DEVICE"):
+        on_another.load()
+
+
 def test_a_model_that_is_no_reranker_is_told(cross_encoder: Path, tmp_path: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
