@@ -168,7 +168,7 @@ def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: Live
     with opened(chromium, demo) as page:
         palette = open_palette(page, demo, "how long are nightly backups kept")
         lead = palette.get_by_role("group", name="Answer").get_by_role("option")
-        expect(lead).to_contain_text("nightly: 14")
+        expect(lead).to_contain_text("nightly – kept: 14")
         expect(lead).to_have_attribute("aria-selected", "true")
         expect(passages(palette).first).to_be_visible()
         check_looks(page, "#semantic-palette", "palette-answer")

@@ -220,8 +220,8 @@ class Lead(Struct, frozen=True):
     """What answers a query by itself."""
 
     text: str
-    """The unit's text on its own: a row as `nightly: 14`. Steps of a list, and rows that the question does not tell apart, are
-    one line each."""
+    """The unit's text on its own: a row as `nightly – kept: 14`. Steps of a list, and rows that the question does not tell
+    apart, are one line each."""
     result: int
     """Which of the `results` it is from, from 0."""
     unit: HitUnit

@@ -154,14 +154,15 @@ class _Candidate(NamedTuple):
         return Extract(self.hit.at(self.unit), (self.text,), kind)
 
     def _text(self, place: tuple[int, int]) -> str:
-        """Return a unit that is readable on its own; a table row becomes "nightly: 14" or gets its column names."""
+        """Return a unit that is readable on its own; a table row gets the names of its columns."""
         if self.unit.kind is UnitKind.CODE:
             return self.hit.snippet[slice(*place)]
         text = self.visible[slice(*place)]
         if self.unit.kind is not UnitKind.ROW:
             return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
-        cells = text.split(_CELL)
+        cells = [cell.strip() for cell in text.split(_CELL)]
         names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
-        if len(cells) > 2 and len(names) == len(cells):
-            return "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell.strip())
-        return ": ".join(cell.strip() for cell in cells if cell.strip())
+        if len(names) != len(cells):
+            return ": ".join(filter(None, cells))
+        named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
+        return " – ".join(filter(None, (cells[0], named)))
