@@ -21,7 +21,8 @@ def excerpt_window(
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
     The excerpt contains the best sentence, or else as many of the `matches` (in order) as possible, and begins shortly before
-    them. With `is_filled`, it begins earlier if the passage would end before `size` characters.
+    them. It begins earlier, if possible at a line, if the passage ends in its visible part, or with `is_filled` before `size`
+    characters.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
     if best_sentence is not None:
@@ -30,8 +31,10 @@ def excerpt_window(
         first = _best_start(text, start, matches, size)
     else:
         first = start
-    if is_filled and len(text) - first < size:
-        first = min(first, _start_of_word(text, max(start, len(text) - size), start, _LONGEST_WORD))
+    least = size if is_filled else int(_VISIBLE * size)
+    if (begin := max(start, len(text) - least)) < first:
+        line = text.find("\n", begin, first) + 1 if begin > start and not is_filled else 0
+        first = min(first, line or _start_of_word(text, begin, start, _LONGEST_WORD))
     return first, len(text) if len(text) - first <= size else _end_of_word(text, first, first + size)
 
 

@@ -68,6 +68,17 @@ def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere
     assert pieces[1].text.startswith(LONG[600:700])
 
 
+def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole_row_of_a_table() -> None:
+    end = "The end is short."
+    text = f"{LONG} {end}"
+    shown = "".join(span.text for span in spans(text, 0, [], (text.index(end), len(text))))
+    assert shown.endswith(f"word{LONG.rsplit('word')[-1]} {end}")
+    assert 110 < len(shown) <= 142
+    rows = "\n".join(f"service {number} | its machine {number}" for number in range(20))
+    shown = "".join(span.text for span in spans(rows, 0, [], (rows.index("service 19"), len(rows))))
+    assert shown == " · ".join(f"service {number}: its machine {number}" for number in range(16, 20))
+
+
 @pytest.mark.parametrize(
     ("unit", "fragment"),
     [
