@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 
 API, PAGE = "/api/v1/semantic-search/health", "/-/semantic-search/health"
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -17,6 +17,12 @@ PAGES: dict[str, str | bytes] = {
     "home.md": "# Home\n\nWelcome. See [[Gone]] and [[<b>bold]].\n",
     "alone.md": "# Alone & odd\n\nNobody links here.\n",
     "menu.md": "# Menu\n\nThe wiki's menu leads here.\n",
+}
+OLDER: dict[str, str | bytes] = {
+    "disks.md": "# About disks\n\nHow the [[tapes]] or disks of the backup server are exchanged, and the backup is restored.\n"
+}
+NEWER: dict[str, str | bytes] = {
+    "tapes.md": "# About tapes\n\nHow the [[disks]] or tapes of the backup server are exchanged, and the backup is restored.\n"
 }
 _TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
 _FORM = re.compile(
@@ -31,7 +37,13 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("health")
     settings: dict[str, Any] = {"READ_ACCESS": "ANONYMOUS", "WRITE_ACCESS": "APPROVED", "AUTO_APPROVAL": "True"}
     menu = '[{"title": "The menu", "link": "menu"}, {"title": "x", "link": "https://example.org/alone"}]'
-    repository = make_repository(place / "repository", PAGES)
+    repository = make_repository(place / "repository", {})
+    for date, pages in (("2019-05-01T12:00:00Z", OLDER), ("2019-06-01T12:00:00Z", NEWER)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GIT_AUTHOR_DATE", date)
+            patch.setenv("GIT_COMMITTER_DATE", date)
+            commit(repository, pages)
+    commit(repository, PAGES)
     more: dict[str, Any] = {"SIDEBAR_CUSTOM_MENU": menu, "SEMANTIC_SEARCH_LOG": "true", "EMAIL_NEEDS_CONFIRMATION": "False"}
     with LiveWiki(repository, place / "index", **settings, **more) as live:
         live.wait_until_indexed()
@@ -135,6 +147,15 @@ def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, r
     assert "Duplicate passages: none" in shown
     assert "<section" not in shown
     assert "Hide dismissed" not in shown
+
+
+def test_of_a_page_that_may_be_outdated_the_page_tells_what_is_newer(
+    wiki: LiveWiki, people: dict[str, requests.Session]
+) -> None:
+    report(wiki, people["nobody"])
+    shown = people["nobody"].get(wiki.url + PAGE, params={"kind": "stale"}).text
+    found = re.findall(r'(Older|Newer): <a +href="/(\w+).*?changed <time datetime="([\d-]+)"', shown)
+    assert found == [("Older", "disks", "2019-05-01"), ("Newer", "tapes", "2019-06-01")]
 
 
 def test_readers_get_no_buttons(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
