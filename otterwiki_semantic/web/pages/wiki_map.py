@@ -39,6 +39,8 @@ _RINGS = (5, 6, 8, "others", "none")
 _SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Folder", "category": "Category", "cluster": "Meaning"}
+_LARGE = 0.2
+"""Share of a group by meaning from which the page of a folder may name it."""
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
 
 
@@ -129,7 +131,7 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
         members[name_of(point) or ""].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
-    centres = [_central(found) if by == "cluster" else None for _, found in named[:_COLOURS]]
+    centres = [_central(found, points) if by == "cluster" else None for _, found in named[:_COLOURS]]
     groups = [
         Group(central.title if central else name, number, found, central)
         for number, (central, (name, found)) in enumerate(zip(centres, named, strict=False), 1)
@@ -144,9 +146,12 @@ def _folder_of(points: Sequence[MapPoint]) -> Callable[[MapPoint], str]:
     return lambda point: point.folder or (point.path if point.path in folders else "")
 
 
-def _central(points: Sequence[MapPoint]) -> MapPoint:
-    x, y = fmean(point.x for point in points), fmean(point.y for point in points)
-    return min(points, key=lambda point: math.dist((point.x, point.y), (x, y)))
+def _central(members: Sequence[MapPoint], points: Sequence[MapPoint]) -> MapPoint:
+    """Return the page nearest to the middle of a group; if there is one, the page of a large folder that is mostly in it."""
+    x, y = fmean(point.x for point in members), fmean(point.y for point in members)
+    here, everywhere = (Counter(map(_folder_of(points), each)) for each in (members, points))
+    large = [each for each in members if here[each.path] >= max(_LARGE * len(members), everywhere[each.path] / 2)]
+    return min(large or members, key=lambda point: math.dist((point.x, point.y), (x, y)))
 
 
 def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:

@@ -64,3 +64,12 @@ def test_a_group_near_in_meaning_is_named_after_the_page_nearest_to_its_centre()
     (group,) = grouped(points, "cluster")
     assert group.central is points[1]
     assert group.name == "Page 1"
+
+
+def test_a_group_near_in_meaning_is_rather_named_after_the_page_of_a_large_folder_in_it() -> None:
+    folders = {1: "p009", 2: "p009", 3: "p008", 4: "p008", 5: "p008", 6: "p008"}
+    pages = [structs.replace(point(at, at / 10, 0.5, folder=folders.get(at, "")), cluster="all") for at in range(10)]
+    here = [*pages[:4], *pages[7:]]
+    elsewhere = [structs.replace(page, cluster=None) for page in pages[4:7]]
+    (group, _) = grouped([*here, *elsewhere], "cluster")
+    assert group.central is pages[9]
