@@ -87,10 +87,9 @@ def passage_excerpt(hit: Hit) -> tuple[Line, ...]:
 def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int, int] | None]:
     """Return a passage up to the end of the section that answers best, where this section begins, and what matches."""
     text, start, best = hit.snippet, hit.prefix_length + hit.overlap_length, hit.best_sentence
-    lines = text.split("\n")
-    starts = accumulate((len(line) + 1 for line in lines), initial=0)
-    found = [(first, first + len(line)) for first, line in zip(starts, lines, strict=False) if line and line in hit.headings]
-    headings = [each for each in found if each[0] >= start]
+    lines = text[start:].split("\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=start)
+    headings = [(first, first + len(line)) for first, line in zip(starts, lines, strict=False) if line and line in hit.headings]
     place = best[0] if best else next((end for first, end in headings if text[first:end] == hit.section), start)
     first, begin = max((each for each in headings if each[1] <= place), default=(start, start))
     end = min((first for first, _ in headings if first > place), default=len(text))
@@ -106,6 +105,12 @@ def trail(hit: Hit) -> tuple[str, ...]:
 
 
 @pages.app_template_global("semantic_reasons")
+def shared_reasons(hits: Sequence[Hit], query: str, known: Sequence[str] = ()) -> list[str]:
+    """Return the reasons for the ranks of all these passages, without those that are known."""
+    first, *others = [reasons(hit, query) for hit in hits]
+    return [reason for reason in first if reason not in known and all(reason in each for each in others)]
+
+
 def reasons(hit: Hit, query: str) -> tuple[str, ...]:
     """Return the reasons for the rank of a passage among the results of a query, in words; empty without its explanation."""
     why = hit.explain

@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
-from otterwiki_semantic.web.pages.results import filter_menus, filter_name, passage_excerpt, reasons, results_view
+from otterwiki_semantic.web.pages.results import (
+    filter_menus,
+    filter_name,
+    passage_excerpt,
+    reasons,
+    results_view,
+    shared_reasons,
+)
 from tests.support.hits import make_hit
 
 INDEX = Freshness("commit", "commit", 0)
@@ -67,6 +74,15 @@ def test_reasons_are_words() -> None:
     assert reasons(of_title, "the cistern")[:2] == ("title matches", "contains most words")
 
 
+def test_reasons_that_passages_share_are_told_once() -> None:
+    why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1)
+    first = make_hit(explain=why)
+    hits = [first, msgspec.structs.replace(first, explain=msgspec.structs.replace(why, semantic=RetrieverScore(5, 0.4)))]
+    assert shared_reasons(hits, "level of water") == ["contains most words"]
+    assert shared_reasons(hits[1:], "level of water", ["contains most words"]) == ["5th closest in meaning"]
+    assert shared_reasons([make_hit()], "level of water") == []
+
+
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
     snippet = "[Garden > Winter] Close the tap.\n\nCistern\n\nThe float shows the level.\n\nPlan\n\nWater at night."
     best = (snippet.index("The float"), snippet.index("\n\nPlan"))
@@ -76,6 +92,12 @@ def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
     )
     (line,) = passage_excerpt(hit)
     assert [span.text for span in line.spans] == ["The float shows the level."]
+
+
+def test_an_excerpt_begins_after_the_heading_that_its_passage_begins_with() -> None:
+    hit = make_hit(snippet="[Garden] Winter\n\nClose the tap.", prefix_length=9, headings=("Winter",), section="Winter")
+    (line,) = passage_excerpt(hit)
+    assert [span.text for span in line.spans] == ["Close the tap."]
 
 
 def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
