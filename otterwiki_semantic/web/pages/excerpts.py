@@ -13,6 +13,7 @@ from otterwiki_semantic.content import excerpt_window
 
 _DOT = " · "
 """Separates headings, paragraphs and rows."""
+_CUT = "… "
 _MAX_CHARACTERS = 360
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
 _CELL = " | "
@@ -51,7 +52,7 @@ def _spans(
 ) -> tuple[Span, ...]:
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
-    spans = [Span("… ")] if text[start:first].strip() else []
+    spans = [Span(_CUT)] if text[start:first].strip() else []
     at = first
     for begin, end in matches:
         if at <= begin and end <= last:
@@ -89,14 +90,14 @@ def _text(line: Iterable[Span]) -> str:
 
 
 def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
-    """Yield list items, table rows without their header, lines of code, or a paragraph."""
+    """Yield list items, table rows without their header if it is not cut off, lines of code, or a paragraph."""
     markers = [_MARKER.match(_text(line)) for line in block]
     is_table = all(_CELL in _text(line) for line in block)
     kind: Literal["text", "code"] = "text" if is_table or any(markers) or len(block) == 1 else "code"
     for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
         if marker:
             yield Line("item", tuple(_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
-        elif number or not is_table or len(block) == 1 or any(span.is_match for span in line):
+        elif number or not is_table or len(block) == 1 or line[0].text == _CUT or any(span.is_match for span in line):
             yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
 
 
