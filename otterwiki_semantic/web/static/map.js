@@ -30,7 +30,7 @@ function leastOf(among, cost) {
 function show(plot, points) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
-  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels");
+  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), buttons = byId("buttons");
   const whole = { x: left, y: top, width, height };
   let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
@@ -63,7 +63,7 @@ function show(plot, points) {
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2 });
+  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2, covered: buttons.getBoundingClientRect() });
   const isShown = (point) => !point.link.parentElement.classList.contains("semantic-map-off");
 
   function pointAt(point) {
@@ -184,7 +184,6 @@ function show(plot, points) {
   });
   plot.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && pointAt(points.find(({ link }) => link === event.target) ?? null));
   plot.addEventListener("focusout", () => pointAt(null));
-  const buttons = byId("buttons");
   [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
   buttons.hidden = byId("keys").hidden = false;
   for (const box of document.querySelectorAll(".semantic-map-legend input")) {

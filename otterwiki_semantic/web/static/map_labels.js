@@ -52,10 +52,10 @@ function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
 // Puts labels into a group of the picture: of the selected point, the few found, and pages that groups are named after in any case, of others as far as there is room.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
 // They leave room for the lines. While a page is selected, a label keeps its side of the point.
-export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius }) {
+export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius, covered }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
-  const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR));
+  const taken = [covered, ...(seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR)))];
   for (const point of near) {
     const [[x, y], [left, top]] = [here, point].map(pixel);
     for (const share of ALONG) taken.push(around(x + share * (left - x), y + share * (top - y), 1));
@@ -66,10 +66,10 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
-  const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX);
+  const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
   const isForced = (point) => point === here || named.includes(point) || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
-    pen.font = `${sizeOf(point)}px ${fontFamily}`;
+    pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
     const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room);
     return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side));
@@ -95,7 +95,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
     if (!here && !found) point.side = side;
     const [middle] = pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
     const parts = lines.map((line, at) => drawn("tspan", place([across, top + HEIGHT * (at + 1) - DESCENT]), at < lines.length - 1 ? `${line} ` : line));
-    const label = drawn("text", { "text-anchor": anchor, "font-size": sizeOf(point) / scale }, ...parts);
+    const label = drawn("text", { "text-anchor": anchor, "font-size": sizeOf(point) / scale, "font-weight": weightOf(point) }, ...parts);
     label.classList.toggle("semantic-map-chosen", point === here);
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
