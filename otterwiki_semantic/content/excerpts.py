@@ -9,6 +9,8 @@ Range = tuple[int, int]
 
 _VISIBLE = 7 / 18
 """Share of an excerpt that is visible everywhere; it should contain most matches."""
+_FILLED = 0.3
+"""Share of an excerpt that fills about two lines and is visible even in the palette on a phone."""
 _LEAD = 1 / 6
 """Share of an excerpt that is shown before the first match."""
 _LONGEST_WORD = 30
@@ -21,7 +23,7 @@ def excerpt_window(
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
     The excerpt contains the best sentence, or else as many of the `matches` (in order) as possible, and begins shortly before
-    them. It begins earlier, if possible at a line, if the passage ends in its visible part, or with `is_filled` before `size`
+    them. It begins earlier, if possible at a line, if the passage would end before two lines, or with `is_filled` before `size`
     characters.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
@@ -31,7 +33,7 @@ def excerpt_window(
         first = _best_start(text, start, matches, size)
     else:
         first = start
-    least = size if is_filled else int(_VISIBLE * size)
+    least = size if is_filled else int(_FILLED * size)
     if (begin := max(start, len(text) - least)) < first:
         line = text.find("\n", begin, first) + 1 if begin > start and not is_filled else 0
         first = min(first, line or _start_of_word(text, begin, start, _LONGEST_WORD))
