@@ -47,6 +47,8 @@ SESSION = "TEST_SESSION"
 """The environment variable with the directory of a session of tests: what was embedded and compiled, and fork servers."""
 REAL = "TEST_REAL_PARTS"
 """The environment variable that has processes forked, but with real parts."""
+GRAPH_AFTER = "TEST_GRAPH_AFTER"
+"""The environment variable with the number of vectors after which ChromaDB writes its graph to files: else after a thousand."""
 SITE = Path(__file__).with_name("site")
 """With this directory in PYTHONPATH, a process has light parts from its start."""
 
@@ -168,6 +170,19 @@ def _keep_static_files(module: Any, set_attribute: Set) -> None:
     set_attribute(module.Flask, "default_config", {**module.Flask.default_config, "SEND_FILE_MAX_AGE_DEFAULT": 3600})
 
 
+def _write_graph_early(module: Any, set_attribute: Set) -> None:
+    """Have collections made that write their graph to files after few vectors, if `GRAPH_AFTER` says so."""
+    open_collection = module._opened
+
+    def opened(*arguments: Any) -> Any:
+        if after := os.environ.get(GRAPH_AFTER):
+            module.HNSW["sync_threshold"] = int(after)
+        return open_collection(*arguments)
+
+    set_attribute(module, "_opened", opened)
+    _work_at_full_priority(module, set_attribute)
+
+
 def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
     set_attribute(module, NICE[module.__name__], 0)
 
@@ -184,6 +199,7 @@ _FORKED: Mapping[str, Replace] = {
     "jinja2.environment": _share_templates,
     "werkzeug.security": _hash_quickly,
     **dict.fromkeys(NICE, _work_at_full_priority),
+    "otterwiki_semantic.storage.chroma.embedded": _write_graph_early,
 }
 
 

@@ -1,82 +1,95 @@
-"""Files damaged, deleted and overwritten: it goes on, says so, and recovers.
+"""Files of the index damaged, deleted and overwritten, while it runs and before it starts: it goes on, says so, and recovers.
 
-Whatever reads damaged files may be killed by them, so that the index is opened by its own process, as in a wiki.
+Nothing else reads damaged files of ChromaDB with ChromaDB itself, which they may crash. The index is opened in this process: what
+ends an index ends the tests.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import IndexStatus, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon.client import IndexClient
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.interface import IndexService
+from tests.support.light_parts import GRAPH_AFTER
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, serving
-from tests.support.processes import is_running
 
-FEW, MANY = 40, 1_010
-"""Pages. Of many ChromaDB writes its graph to files, as it does each thousand vectors."""
+PAGES = 40
 LIMIT = 120.0
+NOWHERE = b"\xff\xff\x00\x7f"
+"""Repeated, a graph of ChromaDB each of whose vectors has thousands of neighbours far outside its memory."""
+_NUMBERS = count(PAGES)
 
 
-def page(number: int) -> str:
-    return f"# Page {number}\n\nunit{number}\n"
+class Started(NamedTuple):
+    index: IndexEngine
+    repository: Path
+    data_dir: Path
+
+
+@contextmanager
+def started(settings: Settings) -> Iterator[Started]:
+    index = IndexEngine(settings)
+    index.start()
+    yield Started(index, settings.repository, settings.data_dir)
+    index.close()
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[ModelServer]:
-    """A model whose vectors cost next to nothing."""
-    with serving(ModelServer()) as server:
-        yield server
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A repository and its index, stopped, to be copied. Vectors cost next to nothing; ChromaDB has written its graph to files."""
+    place = tmp_path_factory.mktemp("built")
+    pages: dict[str, str | bytes] = {f"p{number:04}.md": f"# Page {number}\n\nunit{number}\n" for number in range(PAGES)}
+    with serving(ModelServer()) as model, pytest.MonkeyPatch.context() as patch:
+        settings = Settings(
+            make_repository(place / "repository", pages),
+            place / "index",
+            sync_interval=1,
+            pages=(),
+            model="openai:words",
+            model_url=f"{model.url}/v1",
+            model_key="key",
+            model_window=256,
+        )
+        patch.setenv(GRAPH_AFTER, "8")
+        with started(settings) as made:
+            eventually(lambda: is_ready(made.index), LIMIT)
+        patch.undo()
+        yield settings
 
 
-def settings(place: Path, model: ModelServer, interval: float) -> Settings:
-    told: dict[str, Any] = {"model": "openai:words", "model_url": f"{model.url}/v1", "model_key": "key", "model_window": 256}
-    return Settings(place / "repository", place / "index", sync_interval=interval, pages=(), **told)
+def copied(built: Settings, place: Path) -> Settings:
+    shutil.copytree(built.data_dir.parent, place, symlinks=True)
+    return replace(built, repository=place / "repository", data_dir=place / "index")
+
+
+@pytest.fixture
+def stopped(built: Settings, tmp_path: Path) -> Settings:
+    """An index that has not been started yet."""
+    return copied(built, tmp_path / "copy")
 
 
 @pytest.fixture(scope="module")
-def built(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """Gives a repository of so many pages with its index, to be copied."""
-
-    @cache
-    def build(pages: int) -> Path:
-        place = tmp_path_factory.mktemp("built")
-        make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(pages)})
-        index = IndexClient(settings(place, model, 3600))
-        eventually(lambda: is_ready(index), LIMIT)
-        pid = index.status().owner_pid
-        index.close()
-        eventually(lambda: not is_running(pid))
-        return place
-
-    return build
+def running(built: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """An index that each test damages and leaves whole."""
+    with started(copied(built, tmp_path_factory.mktemp("running") / "copy")) as made:
+        yield made
 
 
-@pytest.fixture
-def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A copy with few pages, or with as many as the test is marked with."""
-    mark = request.node.get_closest_marker("pages")
-    shutil.copytree(built(mark.args[0] if mark else FEW), tmp_path / "copy", symlinks=True)
-    return tmp_path / "copy"
-
-
-@pytest.fixture
-def index(place: Path, model: ModelServer) -> Iterator[IndexClient]:
-    made = IndexClient(settings(place, model, 1))
-    yield made
-    made.close()
-
-
-def is_ready(index: IndexClient) -> IndexStatus | None:
+def is_ready(index: IndexService) -> IndexStatus | None:
     try:
         status = index.status()
     except SemanticError:
@@ -85,7 +98,7 @@ def is_ready(index: IndexClient) -> IndexStatus | None:
     return status if is_equal and status.vectors == status.pages else None
 
 
-def finds(index: IndexClient, query: str, path: str, mode: Mode = Mode.HYBRID) -> bool:
+def finds(index: IndexService, query: str, path: str, mode: Mode = Mode.HYBRID) -> bool:
     """Ask; fail on a wrong answer that does not say that it is not whole."""
     try:
         answer = index.search([query], SearchOptions(1, 1, mode))[0]
@@ -96,24 +109,26 @@ def finds(index: IndexClient, query: str, path: str, mode: Mode = Mode.HYBRID) -
     return found == [path] and answer.degraded is None
 
 
-def check_recovery(index: IndexClient, place: Path) -> IndexStatus:
-    """Ask until the index is well again, and keeps up with HEAD."""
+def check_recovery(made: Started) -> int:
+    """Ask until the index is well again, and keeps up with HEAD; return how many texts it has embedded."""
+    index, repository, data_dir = made
     eventually(lambda: finds(index, "unit33", "p0033") and is_ready(index), LIMIT)
-    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    new = f"hive{next(_NUMBERS)}"
+    commit(repository, {f"{new}.md": f"# New\n\nThe {new} stands behind a hedge.\n"})
     index.notify()
-    eventually(lambda: finds(index, "hives behind a hedge", "bees", Mode.SEMANTIC), LIMIT)
-    eventually(lambda: finds(index, "hives behind a hedge", "bees", Mode.KEYWORD), LIMIT)
+    for mode in (Mode.SEMANTIC, Mode.KEYWORD):
+        eventually(lambda mode=mode: finds(index, f"{new} behind a hedge", new, mode), LIMIT)  # type: ignore[misc]
     status = eventually(lambda: is_ready(index), LIMIT)
-    assert status is not None
-    pages = len(list((place / "repository").glob("*.md")))
+    pages = len(list(repository.glob("*.md")))
     assert (status.pages, status.chunks, status.vectors) == (pages, pages, pages)
     assert status.problems == ()
-    (generation,) = (place / "index" / "generations").iterdir()
+    (generation,) = (data_dir / "generations").iterdir()
     assert len(list(generation.glob("chroma-*"))) == 1
-    return status
+    return status.embedded_texts
 
 
-def damage(files: Sequence[Path], how: str) -> None:
+def damage(how: str, files: Sequence[Path]) -> None:
+    assert files
     for path in files:
         size = path.stat().st_size
         match how:
@@ -131,59 +146,53 @@ def damage(files: Sequence[Path], how: str) -> None:
                     file.write(os.urandom(size // 3))
 
 
-def catalog_files(place: Path) -> list[Path]:
-    return list(place.glob("index/generations/*/catalog.sqlite3"))
+def catalog_files(data_dir: Path) -> list[Path]:
+    return list(data_dir.glob("generations/*/catalog.sqlite3"))
 
 
-def chroma_files(place: Path) -> list[Path]:
-    return [path for path in place.glob("index/generations/*/chroma-*/**/*") if path.is_file()]
+def chroma_files(data_dir: Path) -> list[Path]:
+    return [path for path in data_dir.glob("generations/*/chroma-*/**/*") if path.is_file()]
 
 
-HOW = ("how", "running")
+@pytest.mark.parametrize("how", ["half", "garbage"])
+def test_a_catalog_that_is_damaged_while_it_runs_is_built_again(running: Started, how: str) -> None:
+    eventually(lambda: is_ready(running.index), LIMIT)
+    damage(how, catalog_files(running.data_dir))
+    check_recovery(running)
 
 
-@pytest.mark.parametrize(HOW, [("delete", False), ("empty", False), ("stretch", False), ("half", True), ("garbage", True)])
-def test_a_damaged_catalog_is_built_again(place: Path, index: IndexClient, how: str, running: bool) -> None:
-    if running:
-        eventually(lambda: is_ready(index), LIMIT)
-    damage(catalog_files(place), how)
-    check_recovery(index, place)
+def test_a_chroma_that_is_damaged_while_it_runs_is_filled_again_without_the_model(running: Started) -> None:
+    before = eventually(lambda: is_ready(running.index), LIMIT).embedded_texts
+    damage("half", chroma_files(running.data_dir))
+    assert check_recovery(running) == before + 1
 
 
-@pytest.mark.pages(MANY)
-@pytest.mark.parametrize(HOW, [("stretch", False), ("half", True)])
-def test_a_damaged_chroma_is_filled_again_without_the_model(place: Path, index: IndexClient, how: str, running: bool) -> None:
-    if running:
-        eventually(lambda: is_ready(index), LIMIT)
-    damage(chroma_files(place), how)
-    assert check_recovery(index, place).embedded_texts == 1
+@pytest.mark.parametrize("what", ["generations/*/catalog.sqlite3*", "generations/*/chroma-*", "generations", "current"])
+def test_what_is_deleted_while_it_runs_comes_back(running: Started, what: str) -> None:
+    eventually(lambda: is_ready(running.index), LIMIT)
+    for path in list(running.data_dir.glob(what)):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    check_recovery(running)
 
 
-@pytest.mark.parametrize("what", ["catalog", "chroma", "generations", "current"])
-def test_what_is_deleted_while_it_runs_comes_back(place: Path, index: IndexClient, what: str) -> None:
-    eventually(lambda: is_ready(index), LIMIT)
-    data_dir = place / "index"
-    match what:
-        case "catalog":
-            for path in data_dir.glob("generations/*/catalog.sqlite3*"):
-                path.unlink()
-        case "chroma":
-            shutil.rmtree(next(data_dir.glob("generations/*/chroma-*")))
-        case "current":
-            (data_dir / "current").unlink()
-        case _:
-            shutil.rmtree(data_dir / "generations")
-    check_recovery(index, place)
+@pytest.mark.parametrize("how", ["delete", "empty", "stretch"])
+def test_a_damaged_catalog_is_built_again(stopped: Settings, how: str) -> None:
+    damage(how, catalog_files(stopped.data_dir))
+    with started(stopped) as made:
+        check_recovery(made)
 
 
-@pytest.mark.pages(MANY)
-def test_a_graph_that_crashes_chroma_does_not_end_the_owner(place: Path, index: IndexClient) -> None:
-    graphs = list(place.glob("index/generations/*/chroma-*/*/data_level0.bin"))
-    assert [path for path in graphs if path.stat().st_size > 100_000]
-    for path in graphs:
-        facts = path.stat()
-        damage([path], "garbage")
-        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    owner = index.status().owner_pid
-    status = check_recovery(index, place)
-    assert (status.embedded_texts, status.owner_pid) == (1, owner)
+def test_a_damaged_chroma_is_filled_again_without_the_model(stopped: Settings) -> None:
+    damage("stretch", chroma_files(stopped.data_dir))
+    with started(stopped) as made:
+        assert check_recovery(made) == 1
+
+
+def test_a_graph_that_crashes_chroma_does_not_end_the_index(stopped: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    (graph,) = stopped.data_dir.glob("generations/*/chroma-*/*/data_level0.bin")
+    facts = graph.stat()
+    graph.write_bytes(NOWHERE * (facts.st_size // len(NOWHERE)))
+    os.utime(graph, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with started(stopped) as made:
+        assert check_recovery(made) == 1
+    assert f"ended the process that does it, with status {-signal.SIGSEGV}" in caplog.text
