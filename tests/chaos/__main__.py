@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from tests.chaos import chunk_fuzz, grammar_fuzz, pump_fuzz, query_fuzz
 from tests.chaos.crashes import prove_crash_safety
 from tests.chaos.fuzzing import fuzz
 from tests.chaos.soak import prove_endurance
+from tests.support.fork_server import begin_session, end_session
+from tests.support.light_parts import SESSION
 
 _PARTS = ("kills", "fuzz", "soak")
 
@@ -35,6 +38,7 @@ def main() -> int:
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="chaos-"))
+    begin_session()
     is_right = True
     if "kills" in arguments.parts and arguments.kills:
         is_right &= prove_crash_safety(place, arguments.seed, arguments.kills, arguments.round, arguments.at)
@@ -47,6 +51,8 @@ def main() -> int:
         is_right &= fuzz("queries", query_fuzz.try_queries, queries, arguments.seed, place)
     if "soak" in arguments.parts:
         is_right &= prove_endurance(place, arguments.seed, arguments.minutes)
+    end_session()
+    shutil.rmtree(os.environ[SESSION])
     if is_right:
         shutil.rmtree(place)
     return 0 if is_right else 1

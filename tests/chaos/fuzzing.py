@@ -56,7 +56,7 @@ def fuzz(name: str, work: Work, total: int, seed: int, place: Path) -> bool:
     done, slowest, findings = 0, 0.0, 0
     timed: list[tuple[float, str]] = []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
         futures = [pool.submit(work, place, f"{name} {seed} {number}", size) for number, size in enumerate(sizes)]
         for future in as_completed(futures):
             batch = future.result()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import pickle
 import shutil
-import tempfile
+import subprocess
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 from tests.chaos.contents import Contents, differences, read_contents
 from tests.chaos.leftovers import facts
 from tests.chaos.scenarios import SCENARIOS, Scenario
-from tests.chaos.victim import DEADLINE_SECONDS, Orders, Passage, Recovery, read_report, run
+from tests.chaos.victim import DEADLINE_SECONDS, Orders, Passage, Recovery, read_report
 from tests.chaos.wikis import Pages, Wiki, make_history, marks, move_head
+from tests.support.fork_server import started
 
 _KNOWN_MARKS, _GONE_MARKS = 4, 3
+_FIRST_BUILD = SCENARIOS[0]
 
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["chromadb", "otterwiki_semantic.daemon.engine", "tests.chaos.victim"])
+_CARRY_OUT = "import pickle, sys; from tests.chaos.victim import run; run(pickle.loads(bytes.fromhex(sys.argv[1])))"
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ class Expectation:
 class Laboratory:
     """Makes, each once and when it is needed, what rounds begin with and are judged by."""
 
-    def __init__(self, place: Path, seed: int, only_at: str = "") -> None:
+    def __init__(self, place: Path, seed: int, only_at: str = "", scenarios: Sequence[Scenario] = SCENARIOS) -> None:
         self.place = place
         self.seed = seed
         self._only_at = only_at
@@ -48,7 +49,7 @@ class Laboratory:
         self._made: dict[Hashable, Any] = {}
         self._base = Wiki(seed).pages
         branches = {}
-        for scenario in SCENARIOS:
+        for scenario in scenarios:
             wiki = Wiki(seed)
             wiki.random = Random(f"{scenario.name} {seed}")
             branches[scenario.name] = scenario.change(wiki)
@@ -118,21 +119,25 @@ class Laboratory:
 
     def _index(self, *, persists: bool) -> Path:
         """Return a stopped index of the first commit, to be copied."""
+        if not persists:
+            self.expectation(_FIRST_BUILD)
+            return self._place_of(_FIRST_BUILD) / "index"
 
         def build() -> Path:
-            place = self._new_place("first index, written often" if persists else "first index")
+            place = self._new_place("first index, written often")
             shutil.copytree(self.repository / ".git", place / "repository" / ".git")
-            orders = Orders(str(place / "repository"), str(place / "index"), str(place / "report.json"), persists=persists)
+            orders = Orders(str(place / "repository"), str(place / "index"), str(place / "report.json"), persists=True)
             (place / "index").mkdir()
             run_victim(orders)
             return place / "index"
 
-        return self._once(("index", persists), build)
+        return self._once("index", build)
 
     def _build_afresh(self, scenario: Scenario) -> Expectation:
         states = [self._base, *self._states[scenario.name]]
         pages = states[0 if scenario.back else -1]
-        place = self._new_place(f"{scenario.name} afresh")
+        place = self._place_of(scenario)
+        place.mkdir()
         shutil.copytree(self.repository / ".git", place / "repository" / ".git")
         move_head(place / "repository", self.goal(scenario))
         (place / "index").mkdir()
@@ -148,6 +153,10 @@ class Laboratory:
         place = self.place / name.replace(" ", "-").replace(",", "")
         place.mkdir()
         return place
+
+    def _place_of(self, scenario: Scenario) -> Path:
+        """Return where the index that a scenario has to lead to is built."""
+        return self.place / scenario.name.replace(" ", "-")
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._locking:
@@ -189,11 +198,6 @@ def run_victim(orders: Orders) -> tuple[Recovery, dict[str, int]]:
 
 def end_of_victim(orders: Orders) -> tuple[int, str]:
     """Let a process carry out orders until it ends; gives its status, the number of a signal below zero, and what it said."""
-    with tempfile.NamedTemporaryFile() as said:
-        victim = _PROCESSES.Process(target=run, args=(orders, said.name))
-        victim.start()
-        victim.join(3 * DEADLINE_SECONDS)
-        victim.kill()
-        victim.join()
-        assert victim.exitcode is not None
-        return victim.exitcode, Path(said.name).read_text(errors="replace")
+    command = [started("real"), "-c", _CARRY_OUT, pickle.dumps(orders).hex()]
+    ended = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=3 * DEADLINE_SECONDS, check=False)
+    return ended.returncode, ended.stderr

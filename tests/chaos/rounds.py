@@ -20,6 +20,7 @@ from tests.chaos.victim import Orders, Recovery, read_report
 from tests.chaos.wikis import MARK, move_head
 
 _KILLED = (-signal.SIGKILL, -signal.SIGALRM)
+_KINDS = ("outside", "inside")
 _DRAWS = 3
 _FURTHER_KILLS = (0, 0, 0, 0, 1, 1, 2)
 _RESTART_SECONDS = 2.0
@@ -46,9 +47,8 @@ class Round:
 
 def run_round(laboratory: Laboratory, number: int, scenario: Scenario | None = None) -> Round:
     """Run a round; its number and the laboratory's seed decide all that is not left to the clock, the scenario as well."""
-    scenario = scenario or SCENARIOS[number % len(SCENARIOS)]
-    kind = "inside" if number % 2 else "outside"
-    result = Round(number, scenario, kind, laboratory.place / f"round-{number}")
+    scenario = scenario or SCENARIOS[number // len(_KINDS) % len(SCENARIOS)]
+    result = Round(number, scenario, _KINDS[number % len(_KINDS)], laboratory.place / f"round-{number}")
     try:
         _Attempt(laboratory, result).run()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding, and the other rounds go on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,15 +15,16 @@ from typing import Any
 from otterwiki_semantic.core.errors import DaemonUnavailableError, IndexUnavailableError
 from otterwiki_semantic.core.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.interface import IndexService
 from tests.chaos.points import Point, Watch
 from tests.chaos.wikis import move_head
+from tests.support.light_parts import GRAPH_AFTER, REAL, SITE
 from tests.support.live_wiki import is_settled
 
 DEADLINE_SECONDS = 90.0
 RESULTS = 5
 _PAUSE_SECONDS = 0.005
-_FEW_VECTORS = 8
 
 Passage = tuple[str, str]
 """The path of a page, and the text of a passage on it."""
@@ -106,17 +108,11 @@ def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
     return [[(hit.path, hit.snippet) for hit in answer.results] for answer in answers]
 
 
-def run(orders: Orders, said: str) -> None:
-    """Carry out orders in a process of their own; what it says on standard error goes to a file."""
-    with open(said, "wb") as file:
-        os.dup2(file.fileno(), 2)
-    import chromadb  # noqa: F401 - while nobody watches its thousands of calls
-
-    from otterwiki_semantic.daemon.engine import IndexEngine
-    from otterwiki_semantic.storage.vector_store import HNSW
-
+def run(orders: Orders) -> None:
+    """Carry out orders in a process of their own."""
     if orders.persists:
-        HNSW["sync_threshold"] = _FEW_VECTORS
+        os.environ |= {REAL: "1", GRAPH_AFTER: "8"}
+        sys.path.insert(0, str(SITE))  # for the process that writes to ChromaDB
     watch = Watch(orders.point) if orders.point or orders.counts else None
     if watch:
         watch.install()
