@@ -36,8 +36,16 @@ def frozen(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+def parent_of(pid: int) -> int:
+    return int(_facts(Path(f"/proc/{pid}"))[1])
+
+
 def _state(process: Path) -> str:
-    return (process / "stat").read_text().rpartition(")")[2].split()[0]
+    return _facts(process)[0]
+
+
+def _facts(process: Path) -> list[str]:
+    return (process / "stat").read_text().rpartition(")")[2].split()
 
 
 def wait_until_ended(pid: int, seconds: float = 60) -> None:
@@ -52,8 +60,7 @@ def wait_until_ended(pid: int, seconds: float = 60) -> None:
 
 def processor_seconds(pid: int) -> float:
     """Return the processor time that a process and its ended children have taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, _facts(Path(f"/proc/{pid}"))[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def private_megabytes(pid: int) -> float:
@@ -69,10 +76,13 @@ def owners_of(data_dir: Path) -> list[int]:
     """Return the processes of this host that own an index, or wait to be its next owner."""
     lock = str(data_dir / "owner.lock")
     owners = []
-    for place in Path("/proc").glob("[0-9]*/fd"):
+    for process in os.scandir("/proc"):  # pathlib would take several times as long
         with suppress(OSError):
-            if any(str(opened.readlink()).startswith(lock) for opened in place.iterdir()):
-                owners.append(int(place.parent.name))
+            if process.name.isdigit() and any(
+                os.readlink(opened.path).startswith(lock)  # noqa: PTH115
+                for opened in os.scandir(f"{process.path}/fd")
+            ):
+                owners.append(int(process.name))
     return owners
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import sys
 import urllib.parse
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.support.fork_server import started
+from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 from tests.support.paths import ROOT
 from tests.support.processes import owners_of
@@ -30,13 +33,17 @@ class Server:
     name: str
     workers: int
     command: tuple[str, ...]
+    finds_interpreter: bool = False
+    """Whether the index daemon is started by what the plugin finds, instead of forked."""
 
     def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True, **settings: Any) -> LiveWiki:
-        """Return the wiki, not started yet. Its daemon is forked, but in uWSGI: there it has to find an interpreter itself."""
+        """Return the wiki, not started yet. It is forked from a process that has imported what the wiki needs, but in uWSGI."""
         (data_dir.parent / f"{data_dir.name}.sqlite").write_bytes(database())
         command = [part.replace("{workers}", str(self.workers)) for part in self.command]
         settings["WITHOUT_PLUGIN"] = "" if plugin else "1"
-        if self.name.startswith("uwsgi"):
+        if command[0] == sys.executable and PYTHON in os.environ:
+            command[0] = started("web")
+        if self.finds_interpreter:
             settings["PYTHONPATH"] = str(ROOT)
         return LiveWiki(repository, data_dir, command=command, **settings)
 
@@ -77,7 +84,7 @@ _WAITRESS = (sys.executable, "-m", "waitress", "--listen", "127.0.0.1:{port}", "
 SERVERS = [
     Server("gunicorn", 2, _gunicorn()),
     Server("gunicorn --preload", 2, _gunicorn("--preload")),
-    Server("uwsgi of 3", 3, _uwsgi()),
+    Server("uwsgi of 3", 3, _uwsgi(), finds_interpreter=True),
 ]
 GUNICORN = SERVERS[:1]
 OF_THREADS = [

@@ -1,7 +1,7 @@
 """Files of the index damaged, deleted and overwritten, while it runs and before it starts: it goes on, says so, and recovers.
 
-Nothing else reads damaged files of ChromaDB with ChromaDB itself, which they may crash. The index is opened in this process: what
-ends an index ends the tests.
+Nothing else has ChromaDB itself read damaged files, which may crash it. The index is opened in this process: what ends an index
+ends the tests.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def started(settings: Settings) -> Iterator[Started]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A repository and its index, stopped, to be copied. Vectors cost next to nothing; ChromaDB has written its graph to files."""
+    """A repository and its index, stopped, to be copied. ChromaDB has written its graph to files."""
     place = tmp_path_factory.mktemp("built")
     pages: dict[str, str | bytes] = {f"p{number:04}.md": f"# Page {number}\n\nunit{number}\n" for number in range(PAGES)}
     with serving(ModelServer()) as model, pytest.MonkeyPatch.context() as patch:
@@ -123,6 +123,8 @@ def check_recovery(made: Started) -> int:
     assert (status.pages, status.chunks, status.vectors) == (pages, pages, pages)
     assert status.problems == ()
     (generation,) = (data_dir / "generations").iterdir()
+    assert (data_dir / "current").read_text().strip() == generation.name
+    assert (generation / "catalog.sqlite3").exists()
     assert len(list(generation.glob("chroma-*"))) == 1
     return status.embedded_texts
 

@@ -16,7 +16,7 @@ from threading import Event
 import pytest
 
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
-from tests.support.processes import owners_of, private_megabytes
+from tests.support.processes import owners_of, parent_of, private_megabytes, wait_until_ended
 from tests.support.wiki_servers import GUNICORN, SERVERS, Pages, Served, first, search
 
 AS_PROGRAM = {"Authorization": f"Bearer {KEY}"}
@@ -139,8 +139,7 @@ def test_one_process_owns_the_index_and_only_it_loads_the_model(served: Served) 
     assert owner == served.live.status()["owner_pid"]
     assert owner not in workers
     eventually(lambda: mapped(owner) == HEAVY, why="the model is opened in the background")
-    assert served.live.process is not None
-    for pid in {served.live.process.pid, *workers}:
+    for pid in workers | {parent_of(worker) for worker in workers}:
         assert not mapped(pid)
 
 
@@ -166,5 +165,7 @@ def test_a_graceful_reload_keeps_the_index(served: Served) -> None:
 
 
 def test_a_server_that_is_stopped_leaves_no_owner(served: Served) -> None:
+    owner = served.owner()
     served.live.stop()
-    eventually(lambda: not owners_of(served.live.data_dir), why="the owner ends")
+    wait_until_ended(owner)
+    assert not owners_of(served.live.data_dir)
