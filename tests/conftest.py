@@ -34,7 +34,7 @@ _MARKERS = {
     "browser": ("model", "served", "browser"),
     "chaos": ("model",),
 }
-_WITH_LIGHT_PARTS, _WITH_REAL_PARTS = {"integration", "browser"}, {"system"}
+_WITH_LIGHT_PARTS = {"integration", "system", "browser"}
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
@@ -92,13 +92,12 @@ def impatience() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def light_parts(request: pytest.FixtureRequest) -> Iterator[None]:
     """Give engines in this process, and in those that tests start, light parts, unless the module is marked otherwise."""
-    part = _part(request.path)
-    if part not in _WITH_LIGHT_PARTS | _WITH_REAL_PARTS or request.node.get_closest_marker("real_processes"):
+    if _part(request.path) not in _WITH_LIGHT_PARTS or request.node.get_closest_marker("real_processes"):
         yield
         return
     from tests.support import light_parts
 
-    with light_parts.installed(real=part in _WITH_REAL_PARTS or request.node.get_closest_marker("real_parts") is not None):
+    with light_parts.installed(real=request.node.get_closest_marker("real_parts") is not None):
         yield
 
 

@@ -33,15 +33,16 @@ _WEB = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
     *("PIL.Image", "pygments.lexers", "pygments.formatters.html", "feedgen.feed", "otterwiki.gitstorage", "otterwiki.util"),
 )
-_LIGHT = (
+_INDEX = (
     *_WEB,
+    *("chromadb", "chromadb_rust_bindings"),
     *("anyio._backends._asyncio", "httpx", "httpcore", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
     *("xml.etree.ElementTree", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
     "otterwiki_semantic.daemon.reports.prometheus",
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),
 )
-_PRELOADED = {"light": _LIGHT, "real": (*_LIGHT, "chromadb", "chromadb_rust_bindings"), "limited": _LIMITED, "web": _WEB}
+_PRELOADED = {"index": _INDEX, "limited": _LIMITED, "web": _WEB}
 """What a kind of server has imported. That for web servers has nothing of the plugin's: how much a worker takes is tested."""
 _LISTENER, _FIRST_FREE_FILE, _MOST_FILES = 3, 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
@@ -239,7 +240,7 @@ if __name__ == "__main__":
     server = _Server(socket.socket(fileno=_LISTENER))
     for module in _PRELOADED[sys.argv[1]]:
         import_module(module)
-    if sys.argv[1] in {"light", "real"}:
+    if sys.argv[1] == "index":
         import_module("otterwiki_semantic.embedding.local.bundled").BundledModel().open()  # shared by all that are forked
     gc.freeze()
     asked = server.next_request()

@@ -46,7 +46,7 @@ NICE = {
 SESSION = "TEST_SESSION"
 """The environment variable with the directory of a session of tests: what was embedded and compiled, and fork servers."""
 REAL = "TEST_REAL_PARTS"
-"""The environment variable that has processes forked, but with real parts."""
+"""The environment variable that has processes use real parts, though they are forked."""
 GRAPH_AFTER = "TEST_GRAPH_AFTER"
 """The environment variable with the number of vectors after which ChromaDB writes its graph to files: else after a thousand."""
 SITE = Path(__file__).with_name("site")
@@ -67,31 +67,15 @@ def installed(*, real: bool = False) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") != "chroma":
-            if real:
-                patch.setenv(REAL, "1")
-            for name, replace in replacements().items():
+            patch.setenv(REAL, "1") if real else patch.delenv(REAL, raising=False)
+            for name, replace in REPLACEMENTS.items():
                 replace(import_module(name), patch.setattr)
             for place in (SITE.parent.parent.parent, SITE):
                 patch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
-            patch.setenv(PYTHON, fork_server.started("real" if real else "light"))
+            patch.setenv(PYTHON, fork_server.started("index"))
             if real:
                 patch.setenv(LIMITED_PYTHON, fork_server.started("limited"))
         yield
-
-
-def _read_inline(module: Any, set_attribute: Set) -> None:
-    """Have pages read in this process, without limits."""
-
-    def call(worker: WorkerProcess, _seconds: float, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-        if worker._is_closed:
-            raise module.LimitExceededError("was stopped")
-        return function(*arguments, **keywords)
-
-    set_attribute(module.WorkerProcess, "call", call)
-
-
-def _store_in_memory(module: Any, set_attribute: Set) -> None:
-    set_attribute(module.EmbeddedChromaStore, "_open", open_in_memory)
 
 
 def _share_model(module: Any, set_attribute: Set) -> None:
@@ -129,16 +113,27 @@ def _fork_daemon(module: Any, set_attribute: Set) -> None:
     set_attribute(module, "_python", lambda: os.environ.get(PYTHON) or find())
 
 
-def _fork_workers(module: Any, set_attribute: Set) -> None:
-    """Fork worker processes. Page readers have a server of their own: their memory limit leaves no room for other imports."""
-    init = module.WorkerProcess.__init__
+def _replace_workers(module: Any, set_attribute: Set) -> None:
+    """Have pages read in this process, without limits; with real parts, fork worker processes.
+
+    Page readers have a server of their own: their memory limit leaves no room for other imports.
+    """
+    init, call_process = module.WorkerProcess.__init__, module.WorkerProcess.call
 
     def start_forked(worker: WorkerProcess, *arguments: Any, **keywords: Any) -> None:
         init(worker, *arguments, **keywords)
         interpreter = LIMITED_PYTHON if worker._command[-1] == str(module.MEMORY_BYTES) else PYTHON
         worker._command = (os.environ.get(interpreter) or worker._command[0], *worker._command[1:])
 
+    def call(worker: WorkerProcess, seconds: float, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+        if REAL in os.environ:
+            return cast("T", call_process(worker, seconds, function, *arguments, **keywords))
+        if worker._is_closed:
+            raise module.LimitExceededError("was stopped")
+        return function(*arguments, **keywords)
+
     set_attribute(module.WorkerProcess, "__init__", start_forked)
+    set_attribute(module.WorkerProcess, "call", call)
 
 
 def _share_templates(module: Any, set_attribute: Set) -> None:
@@ -170,15 +165,19 @@ def _keep_static_files(module: Any, set_attribute: Set) -> None:
     set_attribute(module.Flask, "default_config", {**module.Flask.default_config, "SEND_FILE_MAX_AGE_DEFAULT": 3600})
 
 
-def _write_graph_early(module: Any, set_attribute: Set) -> None:
-    """Have collections made that write their graph to files after few vectors, if `GRAPH_AFTER` says so."""
-    open_collection = module._opened
+def _replace_chroma(module: Any, set_attribute: Set) -> None:
+    """Have vectors stored in memory; with real parts, have ChromaDB write its graph to files when `GRAPH_AFTER` says so."""
+    open_store, open_collection = module.EmbeddedChromaStore._open, module._opened
 
     def opened(*arguments: Any) -> Any:
         if after := os.environ.get(GRAPH_AFTER):
             module.HNSW["sync_threshold"] = int(after)
         return open_collection(*arguments)
 
+    def open_light_or_real(store: EmbeddedChromaStore) -> Collection:
+        return cast("Collection", open_store(store)) if REAL in os.environ else open_in_memory(store)
+
+    set_attribute(module.EmbeddedChromaStore, "_open", open_light_or_real)
     set_attribute(module, "_opened", opened)
     _work_at_full_priority(module, set_attribute)
 
@@ -187,25 +186,17 @@ def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
     set_attribute(module, NICE[module.__name__], 0)
 
 
-_LIGHT: Mapping[str, Replace] = {
-    "otterwiki_semantic.core.worker_process": _read_inline,
-    "otterwiki_semantic.storage.chroma.embedded": _store_in_memory,
-}
-_FORKED: Mapping[str, Replace] = {
+REPLACEMENTS: Mapping[str, Replace] = {
+    **dict.fromkeys(NICE, _work_at_full_priority),
     "otterwiki_semantic.daemon.launcher": _fork_daemon,
-    "otterwiki_semantic.core.worker_process": _fork_workers,
+    "otterwiki_semantic.core.worker_process": _replace_workers,
+    "otterwiki_semantic.storage.chroma.embedded": _replace_chroma,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
     "flask.app": _keep_static_files,
     "jinja2.environment": _share_templates,
     "werkzeug.security": _hash_quickly,
-    **dict.fromkeys(NICE, _work_at_full_priority),
-    "otterwiki_semantic.storage.chroma.embedded": _write_graph_early,
 }
-
-
-def replacements() -> dict[str, Replace]:
-    """Return what replaces parts of a module, by its name."""
-    return {**_FORKED, **({} if os.environ.get(REAL) else _LIGHT)}
+"""What replaces parts of a module, by its name."""
 
 
 def open_in_memory(store: EmbeddedChromaStore) -> Collection:

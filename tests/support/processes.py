@@ -76,13 +76,12 @@ def owners_of(data_dir: Path) -> list[int]:
     """Return the processes of this host that own an index, or wait to be its next owner."""
     lock = str(data_dir / "owner.lock")
     owners = []
-    for process in os.scandir("/proc"):  # pathlib would take several times as long
+    # pathlib would take several times as long
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
         with suppress(OSError):
-            if process.name.isdigit() and any(
-                os.readlink(opened.path).startswith(lock)  # noqa: PTH115
-                for opened in os.scandir(f"{process.path}/fd")
-            ):
-                owners.append(int(process.name))
+            files = f"/proc/{pid}/fd"
+            if any(os.readlink(f"{files}/{each}").startswith(lock) for each in os.listdir(files)):  # noqa: PTH115, PTH208
+                owners.append(int(pid))
     return owners
 
 

@@ -31,6 +31,8 @@ from tests.chaos.points import Point
 from tests.chaos.rounds import Round, run_round
 from tests.chaos.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.real_parts
+
 SEED = 1
 KILLS = 2
 SHARED_PAGE = "archive/liability"

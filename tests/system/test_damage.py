@@ -27,6 +27,8 @@ from tests.support.light_parts import GRAPH_AFTER
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, serving
 
+pytestmark = pytest.mark.real_parts
+
 PAGES = 40
 LIMIT = 120.0
 NOWHERE = b"\xff\xff\x00\x7f"

@@ -10,6 +10,8 @@ import pytest
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
 from tests.support.processes import is_running
 
+pytestmark = pytest.mark.real_parts
+
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[LiveWiki]:

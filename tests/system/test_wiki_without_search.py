@@ -14,6 +14,8 @@ import pytest
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
 from tests.support.processes import frozen
 
+pytestmark = pytest.mark.real_parts
+
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[LiveWiki]:

@@ -8,16 +8,14 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from tests.support.light_parts import replacements
-
-_REPLACEMENTS = replacements()
+from tests.support.light_parts import REPLACEMENTS
 
 
 class _Replacer(MetaPathFinder):
     """Replaces parts of a module as soon as it is imported."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        replace = _REPLACEMENTS.get(name)
+        replace = REPLACEMENTS.get(name)
         spec = PathFinder.find_spec(name, path, target) if replace else None
         if replace is None or spec is None or spec.loader is None:
             return None
