@@ -185,6 +185,18 @@ def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Co
         assert spoof.stdout.readline() == b"b''\n", "nothing was said to it"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_data_directory_of_another_user_is_named(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    os.chown(settings.data_dir, 65534, 65534)
+    index = connect()
+    index.notify()
+    with pytest.raises(SemanticError, match="belongs to another user; run this as the user that the wiki runs as"):
+        index.status()
+    os.chown(settings.data_dir, os.geteuid(), os.getegid())
+    ready(index)
+
+
 def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
     far = settings.data_dir / ("d" * 90) / ("e" * 90)
     long = Settings(settings.repository, far, sync_interval=3600, pages=())
