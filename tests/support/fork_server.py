@@ -31,13 +31,13 @@ from tests.support.light_parts import PYTHON, SESSION
 _LIMITED = ("otterwiki_semantic.indexing.page_loader", "otterwiki_semantic.core.worker_process")
 _WEB = (
     *("flask.cli", "flask_login", "flask_mail", "flask_sqlalchemy", "flask_wtf", "sqlalchemy.dialects.sqlite", "bs4"),
-    *("PIL.Image", "pygments.lexers", "pygments.formatters.html", "feedgen.feed", "otterwiki.gitstorage", "otterwiki.util"),
+    *("PIL.Image", "pygments.lexers", "pygments.formatters.html", "feedgen.feed", "git", "otterwiki.util"),
 )
 _INDEX = (
     *_WEB,
     *("chromadb", "chromadb_rust_bindings"),
     *("anyio._backends._asyncio", "httpx", "httpcore", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
-    *("xml.etree.ElementTree", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
+    *("xml.etree.ElementTree", "otterwiki.gitstorage", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
     *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
     "otterwiki_semantic.daemon.reports.prometheus",
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),

@@ -18,7 +18,6 @@ from typing import Any
 from tests.support.fork_server import started
 from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
-from tests.support.paths import ROOT
 from tests.support.processes import owners_of
 
 Pages = dict[str, str | bytes]
@@ -44,7 +43,7 @@ class Server:
         if command[0] == sys.executable and PYTHON in os.environ:
             command[0] = started("web")
         if self.finds_interpreter:
-            settings["PYTHONPATH"] = str(ROOT)
+            settings[PYTHON] = ""
         return LiveWiki(repository, data_dir, command=command, **settings)
 
 
@@ -137,24 +136,29 @@ class Served:
         """Return whether through every worker the right page comes first."""
         return all(first(reply) == page for asked, page in questions.items() for reply in self.ask_each(search(asked)).values())
 
-    def save_and_find(self, blockers: int = 0) -> int:
-        """Save a new page through the wiki's form, and wait until it is found through each worker; gives the worker that saved.
+    def save_and_find(self, pages: int = 1) -> set[int]:
+        """Save new pages through the wiki's form, and wait until each worker finds them; gives the workers that saved.
 
-        A worker that holds one of the `blockers`, connections that ask for nothing, is not the one that saves.
+        Their connections are all open before the first is used, so that each has another worker.
         """
-        animal = next(self._animals)
-        form = {"csrf_token": self.live.csrf_token(f"/{animal}/edit"), "commit": "new"}
-        form["content"] = f"# {animal.title()}\n\nThe {animal} sleeps behind the stove from dusk until the cook gets up.\n"
+        animals, savers = [next(self._animals) for _ in range(pages)], set()
+        form = {"csrf_token": self.live.csrf_token(f"/{animals[0]}/edit"), "commit": "new"}
         cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in self.live.cookies)
         headers = {"Cookie": cookies, "Content-Type": "application/x-www-form-urlencoded"}
         with ExitStack() as stack:
-            *_, connection = [self._connect(stack) for _ in range(blockers + 1)]
-            connection.request("POST", f"/{animal}/save", urllib.parse.urlencode(form), headers)
-            response = connection.getresponse()
-            answer = response.read()
-            assert response.status == 302, answer
-        eventually(lambda: self.all_find({f"where does the {animal} sleep": animal}), why="each worker finds the page")
-        return int(response.headers["X-Worker"])
+            connections = [self._connect(stack) for _ in animals]
+            for animal, connection in zip(animals, connections, strict=True):
+                form["content"] = (
+                    f"# {animal.title()}\n\nThe {animal} sleeps behind the stove from dusk until the cook gets up.\n"
+                )
+                connection.request("POST", f"/{animal}/save", urllib.parse.urlencode(form), headers)
+                response = connection.getresponse()
+                answer = response.read()
+                assert response.status == 302, answer
+                savers.add(int(response.headers["X-Worker"]))
+        questions = {f"where does the {animal} sleep": animal for animal in animals}
+        eventually(lambda: self.all_find(questions), why="each worker finds the pages")
+        return savers
 
     def owner(self) -> int:
         """Return the owner once no other process waits to be the next one."""

@@ -1,4 +1,4 @@
-"""What the plugin adds to the pages of a real wiki."""
+"""What the plugin adds to each page of the real wiki's own templates, and to whom it is shown."""
 
 from __future__ import annotations
 

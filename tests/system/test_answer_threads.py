@@ -1,4 +1,4 @@
-"""Answers leave the threads of the wiki's server to its pages, whatever their readers do."""
+"""Answers leave the threads of real servers to the wiki's pages: each server tells in another way that a reader has left."""
 
 from __future__ import annotations
 

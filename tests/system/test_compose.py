@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings
+from tests.support.fork_server import python
 from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import PROGRAM, environment, http_server
 from tests.support.paths import ROOT
@@ -91,7 +92,7 @@ def test_without_variables_there_is_no_key_and_no_profile() -> None:
     settings = read_settings({"REPOSITORY": "/app-data/repository"}, service("wiki")["environment"])
     assert (settings.api_key, settings.chroma_url) == (None, None)
     answer = subprocess.run(
-        [PROGRAM, *service("mcp")["entrypoint"][1:]],
+        [python(), PROGRAM, *service("mcp")["entrypoint"][1:]],
         env=environment(**service("mcp")["environment"]),
         capture_output=True,
         text=True,

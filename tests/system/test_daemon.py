@@ -1,4 +1,4 @@
-"""The daemon as a process: who starts it, shares it, ends it, and what survives a kill."""
+"""The daemon as a process with a socket: who starts, shares and ends it, and that no client can disturb it."""
 
 from __future__ import annotations
 

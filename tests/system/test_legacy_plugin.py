@@ -1,12 +1,12 @@
-"""The earlier plugin and this one, installed at once."""
+"""The earlier plugin and this one, installed at once: nothing else loads a second plugin by its entry point."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.support.fork_server import started
 from tests.support.live_wiki import make_repository
 from tests.support.packages import fake_package
 
@@ -55,7 +55,7 @@ def test_the_earlier_plugin_beside_this_one_changes_nothing_but_the_log(tmp_path
         "SEMANTIC_DATA_DIR": str(tmp_path / "index"),
         "CHROMADB_MODE": "local",
     }
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "plugins")]
+    command = [started("web"), "-c", SCRIPT, str(tmp_path / "plugins")]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.split() == ["semantic_search"] * 3 + ["otterwiki_semantic_search"]

@@ -1,4 +1,4 @@
-"""Each way to serve a wiki: one owner of the index beside any number of workers, of which any may save, be killed or reload."""
+"""Real servers of several processes: one owner of the index, whichever worker saves, is killed or reloads."""
 
 from __future__ import annotations
 
@@ -84,11 +84,8 @@ def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Pat
 
 def test_a_page_saved_through_any_worker_is_found_through_every_worker(served: Served) -> None:
     savers: set[int] = set()
-    for attempt in range(30):  # the kernel chooses who answers
-        savers.add(served.save_and_find(blockers=attempt % served.server.workers))
-        if len(savers) == served.server.workers:
-            return
-    raise AssertionError("not every worker has saved a page")
+    while savers != served.workers():  # one that was still busy may have left its turn to another
+        savers |= served.save_and_find(served.server.workers)
 
 
 @dataclass

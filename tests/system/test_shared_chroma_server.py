@@ -103,8 +103,8 @@ def test_it_is_reached_through_the_documented_proxy(running: RunningChroma, tmp_
     with chroma_proxy(port, running.port, TOKEN, certificate, key, tmp_path / "nginx"):
         server = ChromaServer(f"https://127.0.0.1:{port}", TOKEN, "acme", database, certificate)
         vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
-        vectors.upsert(stored(unit_rows(4000)))
-        assert vectors.count() == 4000
+        vectors.upsert(stored(unit_rows(400)))
+        assert vectors.count() == 400, "more than a megabyte, which is all that nginx takes unless it is told"
         vectors.close()
         assert "correct SEMANTIC_CHROMA_TOKEN" in refusal(replace(server, token="another"), tmp_path)
 

@@ -1,4 +1,4 @@
-"""What the plugin costs the wiki when it starts, and what it finds there."""
+"""What the plugin costs the wiki when it starts: what it imports and mentions, and that a bad setting turns only search off."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import started
 from tests.support.live_wiki import LiveWiki, make_repository
 
 HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "sqlite3.dbapi2")
@@ -33,7 +34,7 @@ def start(place: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     }
     for name in ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR"):
         environment.pop(name, None)
-    command = [sys.executable, "-c", SCRIPT % (HEAVY[:3],)]
+    command = [started("web"), "-c", SCRIPT % (HEAVY[:3],)]
     return subprocess.run(command, env={**environment, **settings}, capture_output=True, text=True, check=False)
 
 

@@ -1,4 +1,4 @@
-"""What a person or git does to the wiki, and what is found a moment later. A real wiki, through its own forms."""
+"""What a person or git does to the wiki through its own forms and routes, and what is found then, with all parts real."""
 
 from __future__ import annotations
 
