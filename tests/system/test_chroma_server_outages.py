@@ -23,8 +23,6 @@ from tests.support.live_wiki import commit, eventually, is_settled
 from tests.support.processes import frozen
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
-pytestmark = pytest.mark.real_parts
-
 
 @pytest.fixture(autouse=True)
 def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:

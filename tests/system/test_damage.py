@@ -37,7 +37,7 @@ _NUMBERS = count(PAGES)
 
 
 class Started(NamedTuple):
-    index: IndexEngine
+    engine: IndexEngine
     repository: Path
     data_dir: Path
 
@@ -68,7 +68,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         )
         patch.setenv(GRAPH_AFTER, "8")
         with started(settings) as made:
-            eventually(lambda: is_ready(made.index), LIMIT)
+            eventually(lambda: is_ready(made.engine), LIMIT)
         patch.undo()
         yield settings
 
@@ -160,20 +160,20 @@ def chroma_files(data_dir: Path) -> list[Path]:
 
 @pytest.mark.parametrize("how", ["half", "garbage"])
 def test_a_catalog_that_is_damaged_while_it_runs_is_built_again(running: Started, how: str) -> None:
-    eventually(lambda: is_ready(running.index), LIMIT)
+    eventually(lambda: is_ready(running.engine), LIMIT)
     damage(how, catalog_files(running.data_dir))
     check_recovery(running)
 
 
 def test_a_chroma_that_is_damaged_while_it_runs_is_filled_again_without_the_model(running: Started) -> None:
-    before = eventually(lambda: is_ready(running.index), LIMIT).embedded_texts
+    before = eventually(lambda: is_ready(running.engine), LIMIT).embedded_texts
     damage("half", chroma_files(running.data_dir))
     assert check_recovery(running) == before + 1
 
 
 @pytest.mark.parametrize("what", ["generations/*/catalog.sqlite3*", "generations/*/chroma-*", "generations", "current"])
 def test_what_is_deleted_while_it_runs_comes_back(running: Started, what: str) -> None:
-    eventually(lambda: is_ready(running.index), LIMIT)
+    eventually(lambda: is_ready(running.engine), LIMIT)
     for path in list(running.data_dir.glob(what)):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     check_recovery(running)
