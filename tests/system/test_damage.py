@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -33,6 +33,7 @@ PAGES = 40
 LIMIT = 120.0
 NOWHERE = b"\xff\xff\x00\x7f"
 """Repeated, a graph of ChromaDB each of whose vectors has thousands of neighbours far outside its memory."""
+CATALOG, CHROMA = "catalog.sqlite3", "chroma-*/**/*"
 _NUMBERS = count(PAGES)
 
 
@@ -131,43 +132,41 @@ def check_recovery(made: Started) -> int:
     return status.embedded_texts
 
 
-def damage(how: str, files: Sequence[Path]) -> None:
+def stretch(path: Path) -> None:
+    """Overwrite the middle third of a file."""
+    third = path.stat().st_size // 3
+    with path.open("r+b") as file:
+        file.seek(third)
+        file.write(os.urandom(third))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "delete": Path.unlink,
+    "empty": lambda path: os.truncate(path, 0),
+    "half": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "garbage": lambda path: path.write_bytes(os.urandom(path.stat().st_size)),
+    "stretch": stretch,
+}
+
+
+def damage(how: str, data_dir: Path, pattern: str) -> None:
+    """Damage the files of the serving index that match a pattern."""
+    files = [path for path in data_dir.glob(f"generations/*/{pattern}") if path.is_file()]
     assert files
     for path in files:
-        size = path.stat().st_size
-        match how:
-            case "delete":
-                path.unlink()
-            case "empty":
-                os.truncate(path, 0)
-            case "half":
-                os.truncate(path, size // 2)
-            case "garbage":
-                path.write_bytes(os.urandom(size))
-            case "stretch":
-                with path.open("r+b") as file:
-                    file.seek(size // 3)
-                    file.write(os.urandom(size // 3))
-
-
-def catalog_files(data_dir: Path) -> list[Path]:
-    return list(data_dir.glob("generations/*/catalog.sqlite3"))
-
-
-def chroma_files(data_dir: Path) -> list[Path]:
-    return [path for path in data_dir.glob("generations/*/chroma-*/**/*") if path.is_file()]
+        DAMAGE[how](path)
 
 
 @pytest.mark.parametrize("how", ["half", "garbage"])
 def test_a_catalog_that_is_damaged_while_it_runs_is_built_again(running: Started, how: str) -> None:
     eventually(lambda: is_ready(running.engine), LIMIT)
-    damage(how, catalog_files(running.data_dir))
+    damage(how, running.data_dir, CATALOG)
     check_recovery(running)
 
 
 def test_a_chroma_that_is_damaged_while_it_runs_is_filled_again_without_the_model(running: Started) -> None:
     before = eventually(lambda: is_ready(running.engine), LIMIT).embedded_texts
-    damage("half", chroma_files(running.data_dir))
+    damage("half", running.data_dir, CHROMA)
     assert check_recovery(running) == before + 1
 
 
@@ -181,13 +180,13 @@ def test_what_is_deleted_while_it_runs_comes_back(running: Started, what: str) -
 
 @pytest.mark.parametrize("how", ["delete", "empty", "stretch"])
 def test_a_damaged_catalog_is_built_again(stopped: Settings, how: str) -> None:
-    damage(how, catalog_files(stopped.data_dir))
+    damage(how, stopped.data_dir, CATALOG)
     with started(stopped) as made:
         check_recovery(made)
 
 
 def test_a_damaged_chroma_is_filled_again_without_the_model(stopped: Settings) -> None:
-    damage("stretch", chroma_files(stopped.data_dir))
+    damage("stretch", stopped.data_dir, CHROMA)
     with started(stopped) as made:
         assert check_recovery(made) == 1
 
