@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
 
-from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+from tests.support.live_wiki import KEY, eventually, make_repository
 from tests.support.processes import owners_of, parent_of, private_megabytes, wait_until_ended
 from tests.support.wiki_servers import GUNICORN, SERVERS, Pages, Served, first, search
 
@@ -88,45 +89,35 @@ def test_a_page_saved_through_any_worker_is_found_through_every_worker(served: S
         savers |= served.save_and_find(served.server.workers)
 
 
-@dataclass
-class Client:
-    """Someone who asks one question again and again, and what the answers were."""
-
-    live: LiveWiki
-    question: str
-    answers: list[tuple[float, str]] = field(default_factory=list)
-    """When it was asked, and the page that came first; empty for an error, which a killed owner may leave behind."""
-
-    def ask_until(self, done: Event) -> None:
-        while not done.is_set():
-            asked = time.monotonic()
-            reply = self.live.request("GET", search(self.question), headers=AS_PROGRAM)
-            self.answers.append((asked, (first(reply) or "nothing") if reply.status == 200 else ""))
-
-
-def kill_owner(served: Served, clients: list[Client]) -> None:
-    """Kill the owner, and wait until another one has answered every client."""
-    pid = served.live.status()["owner_pid"]
-    os.kill(pid, signal.SIGKILL)
-    dead = time.monotonic()
-    eventually(lambda: all(any(page and asked > dead for asked, page in client.answers) for client in clients))
-    assert served.live.status()["owner_pid"] != pid
-
-
 @pytest.mark.parametrize("served", GUNICORN, indirect=True, ids=lambda server: server.name)
 def test_searches_outlive_the_owner(served: Served) -> None:
-    clients = [Client(served.live, question) for question in QUESTIONS]
     done = Event()
-    with ThreadPoolExecutor(len(clients)) as pool:
-        asking = [pool.submit(client.ask_until, done) for client in clients]
+    answers: dict[str, list[tuple[float, str]]] = {question: [] for question in QUESTIONS}
+    """When each was asked, and the page that came first; empty for an error, which a killed owner may leave behind."""
+
+    def ask(question: str) -> None:
+        while not done.is_set():
+            asked = time.monotonic()
+            reply = served.live.request("GET", search(question), headers=AS_PROGRAM)
+            answers[question].append((asked, (first(reply) or "nothing") if reply.status == 200 else ""))
+
+    def all_are_answered_after(moment: float) -> bool:
+        return all(any(page and asked > moment for asked, page in given) for given in answers.values())
+
+    with ThreadPoolExecutor(len(QUESTIONS)) as pool:
+        asking = [pool.submit(ask, question) for question in QUESTIONS]
         try:
             for _ in range(KILLS):
-                kill_owner(served, clients)
+                pid = served.live.status()["owner_pid"]
+                os.kill(pid, signal.SIGKILL)
+                eventually(partial(all_are_answered_after, time.monotonic()))
+                assert served.live.status()["owner_pid"] != pid
         finally:
             done.set()
-    for future, client in zip(asking, clients, strict=True):
-        future.result()
-        assert {page for _, page in client.answers} - {""} == {QUESTIONS[client.question]}
+    assert not any(future.result() for future in asking)
+    assert {question: {page for _, page in given} - {""} for question, given in answers.items()} == {
+        question: {page} for question, page in QUESTIONS.items()
+    }
     assert served.owner() == served.live.status()["owner_pid"]
 
 

@@ -6,7 +6,6 @@ import html
 import os
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -36,11 +35,6 @@ def start(place: Path, **settings: str) -> subprocess.CompletedProcess[str]:
         environment.pop(name, None)
     command = [started("web"), "-c", SCRIPT % (HEAVY[:3],)]
     return subprocess.run(command, env={**environment, **settings}, capture_output=True, text=True, check=False)
-
-
-def test_the_wiki_finds_the_plugin_by_its_entry_point() -> None:
-    (entry,) = [entry for entry in entry_points(group="otterwiki") if entry.value.startswith("otterwiki_semantic")]
-    assert hasattr(entry.load(), "setup")
 
 
 def test_a_worker_loads_no_heavy_library() -> None:

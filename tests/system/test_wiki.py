@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,9 +146,6 @@ def test_a_page_with_an_odd_name_has_an_address_that_works(live: LiveWiki) -> No
 
 
 def test_a_kill_during_an_edit_loses_nothing(live: LiveWiki) -> None:
-    import os
-    import signal
-
     pid = live.status()["owner_pid"]
     live.save("Killed", "# Killed\n\nThe violin was repaired after it fell from the stage.\n")
     os.kill(pid, signal.SIGKILL)
