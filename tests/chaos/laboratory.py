@@ -119,44 +119,37 @@ class Laboratory:
 
     def _index(self, *, persists: bool) -> Path:
         """Return a stopped index of the first commit, to be copied."""
-        if not persists:
-            self.expectation(_FIRST_BUILD)
-            return self._place_of(_FIRST_BUILD) / "index"
+        if persists:
+            self._once("index", lambda: self._build("persistent", self.goal(_FIRST_BUILD), persists=True))
+            return self._place("persistent") / "index"
+        self.expectation(_FIRST_BUILD)
+        return self._place(_FIRST_BUILD.name) / "index"
 
-        def build() -> Path:
-            place = self._new_place("first index, written often")
-            shutil.copytree(self.repository / ".git", place / "repository" / ".git")
-            orders = Orders(str(place / "repository"), str(place / "index"), str(place / "report.json"), persists=True)
-            (place / "index").mkdir()
-            run_victim(orders)
-            return place / "index"
-
-        return self._once("index", build)
+    def _build(self, name: str, commit: str, **told: Any) -> Recovery:
+        """Let a process build the index of a commit in a new place."""
+        place = self._new_place(name)
+        shutil.copytree(self.repository / ".git", place / "repository" / ".git")
+        move_head(place / "repository", commit)
+        (place / "index").mkdir()
+        orders = Orders(str(place / "repository"), str(place / "index"), str(place / "report.json"), **told)
+        return run_victim(orders)[0]
 
     def _build_afresh(self, scenario: Scenario) -> Expectation:
         states = [self._base, *self._states[scenario.name]]
         pages = states[0 if scenario.back else -1]
-        place = self._place_of(scenario)
-        place.mkdir()
-        shutil.copytree(self.repository / ".git", place / "repository" / ".git")
-        move_head(place / "repository", self.goal(scenario))
-        (place / "index").mkdir()
         queries = _queries(pages, states)
-        report = str(place / "report.json")
-        recovery, _ = run_victim(Orders(str(place / "repository"), str(place / "index"), report, queries=queries))
-        contents = read_contents(place / "index")
+        recovery = self._build(scenario.name, self.goal(scenario), queries=queries)
+        contents = read_contents(self._place(scenario.name) / "index")
         assert differences(contents, contents) == []
         _check_answers(recovery, queries, pages)
         return Expectation(contents, queries, recovery.answers)
 
     def _new_place(self, name: str) -> Path:
-        place = self.place / name.replace(" ", "-").replace(",", "")
-        place.mkdir()
-        return place
+        self._place(name).mkdir()
+        return self._place(name)
 
-    def _place_of(self, scenario: Scenario) -> Path:
-        """Return where the index that a scenario has to lead to is built."""
-        return self.place / scenario.name.replace(" ", "-")
+    def _place(self, name: str) -> Path:
+        return self.place / name.replace(" ", "-")
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._locking:
