@@ -83,7 +83,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 }
 
 /** Return whether the results will change soon: the index is being built, or could not answer. */
-const isPassing = () => !!results.querySelector("[data-is-passing]");
+const isPassing = () => results.querySelector("[data-is-passing]");
 
 function say(text, { isHeard = true } = {}) {
   status.textContent = text;
@@ -152,11 +152,11 @@ addEventListener("popstate", () => {
   show(url);
 });
 
-/** Offer the whole passage only where its excerpt is cut. */
+/** Offer the whole passage only where its excerpt is cut. All are measured before one is hidden: in one layout. */
 function fit() {
   for (const each of results.querySelectorAll(".semantic-open")) {
-    const { textContent, scrollHeight, clientHeight } = each.parentElement.querySelector(".semantic-excerpt");
-    each.hidden = clientHeight > 0 && clientHeight >= scrollHeight && !/^…|…$/.test(textContent);
+    const { textContent, scrollHeight, clientHeight } = each.parentNode.querySelector(".semantic-excerpt");
+    queueMicrotask(() => each.hidden = clientHeight && clientHeight >= scrollHeight && !/^…|…$/.test(textContent));
   }
 }
 
