@@ -22,6 +22,11 @@ FIREFOX = os.environ.get("FIREFOX") or next(filter(None, map(shutil.which, ("fir
 NEEDS_FIREFOX = "no Firefox is installed: apt-get install firefox-esr, or set FIREFOX to where it is"
 _LISTENING = re.compile("WebDriver BiDi listening on (.*)\n")
 _SECONDS = 60.0
+_PREFERENCES = (
+    *("fission.autostart", "dom.ipc.processPrelaunch.enabled", "extensions.webextensions.remote"),
+    *("browser.tabs.remote.separatePrivilegedContentProcess", "browser.newtab.preload"),
+)
+"""What starts processes that no test uses."""
 CONTROL, ENTER, DOWN, ESCAPE = "\ue009", "\ue007", "\ue015", "\ue00c"
 
 
@@ -83,6 +88,7 @@ def started_firefox(profile: Path) -> Iterator[Firefox]:
     if FIREFOX is None:
         pytest.skip(NEEDS_FIREFOX)
     command = [FIREFOX, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port=0", "about:blank"]
+    (profile / "user.js").write_text("".join(f'user_pref("{name}", false);\n' for name in _PREFERENCES))
     log = profile / "log"
     with ExitStack() as stack:
         output = stack.enter_context(log.open("w"))
