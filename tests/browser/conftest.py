@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from otterwiki_semantic.core.records import MapState
+from tests.support import light_parts
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, eventually
 from tests.support.model_servers import ModelServer, serving
 
 if TYPE_CHECKING:
@@ -17,6 +21,26 @@ def chromium() -> Iterator[Browser]:
 
     with started_chromium() as browser:
         yield browser
+
+
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki with all that the plugin adds, and one question without an answer; nobody changes its pages.
+
+    Its own browser is the administrator's.
+    """
+    from tests.support.browser import serve
+
+    place = tmp_path_factory.mktemp("demo")
+    copy_demo(tmp_path_factory, place)
+    settings = {"WRITE_ACCESS": "ANONYMOUS", "SEMANTIC_SEARCH_LOG": "true", "SEMANTIC_PAGES": ""}
+    with light_parts.installed(), serve(place, **settings) as live:
+        live.wait_until_indexed()
+        live.log_in()
+        live.search("constitutional law of rome")
+        eventually(lambda: live.api("GET", "/semantic-search/insight").json["unanswered"], why="the question is noted")
+        eventually(lambda: live.api("GET", "/semantic-search/map").json["state"] == MapState.READY, why="there is a map")
+        yield live
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The page on the wiki's health, in the looks that people have, by keyboard and without scripts."""
+"""The page on the wiki's health: findings are followed, dismissed and restored, also without scripts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import BEHAVIOURS, opened, picture
-from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+from tests.support.browser import STRICT_POLICY, check_policy, opened, serve
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, commit, eventually
 
 HEALTH = "/-/semantic-search/health"
 
@@ -18,8 +19,8 @@ HEALTH = "/-/semantic-search/health"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with a link to nothing and a question without an answer; its own browser is the administrator's."""
     place = tmp_path_factory.mktemp("health")
-    pages = demo_pages() | {"links.md": "# Links\n\nSee [[The plan|plans/next year]].\n"}
-    with LiveWiki(make_repository(place / "repository", pages), place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+    commit(copy_demo(tmp_path_factory, place), {"links.md": "# Links\n\nSee [[The plan|plans/next year]].\n"})
+    with serve(place, SEMANTIC_SEARCH_LOG="true") as live:
         live.wait_until_indexed()
         live.log_in()
         live.search("constitutional law of rome")
@@ -28,9 +29,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-@pytest.mark.parametrize("look", BEHAVIOURS)
-def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, site: LiveWiki, look: str) -> None:
-    with opened(chromium, site, look, is_member=True) as page:
+def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, is_member=True, policy=STRICT_POLICY) as page:
         page.goto(site.url + HEALTH)
         broken = page.get_by_role("region", name="Broken links")
         expect(broken).to_contain_text("plans/next year")
@@ -39,7 +39,7 @@ def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, 
         orphan = orphans.filter(has_text="network/remote-access")
         expect(orphan).to_contain_text("Related: Wireless")
         expect(orphan.get_by_role("link", name="Add link")).to_have_attribute("href", re.compile("^/network/wireless.edit$"))
-        picture(page, f"health-{look}")
+        check_policy(page)
         broken.get_by_role("link", name="Links", exact=True).click()
         expect(page).to_have_url(f"{site.url}/links#links")
 
@@ -64,10 +64,17 @@ def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, 
         expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
 
 
-def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWiki) -> None:
+def test_several_or_all_findings_of_a_kind_are_selected_and_dismissed_at_once(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site, is_member=True) as page:
         page.goto(site.url + HEALTH)
         orphans = page.get_by_role("region", name="Orphaned pages")
+        orphans.get_by_role("checkbox").first.check()
+        orphans.get_by_role("link", name="Select all").click()
+        page.set_viewport_size({"width": 1280, "height": 400})
+        expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_in_viewport()
+        assert all(box.is_checked() for box in orphans.get_by_role("checkbox").all())
+        orphans.get_by_role("link", name="Select none").click()
+        expect(orphans.get_by_role("checkbox", checked=True)).to_have_count(0)
         names = [box.get_attribute("aria-label") or "" for box in orphans.get_by_role("checkbox").all()[:2]]
         expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_hidden()
         for name in names:
@@ -84,28 +91,13 @@ def test_several_findings_are_dismissed_at_once(chromium: Browser, site: LiveWik
             expect(orphans.get_by_role("checkbox", name=name)).to_be_visible()
 
 
-def test_all_findings_of_a_kind_are_selected_at_once(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site, is_member=True) as page:
-        page.goto(site.url + HEALTH)
-        orphans = page.get_by_role("region", name="Orphaned pages")
-        orphans.get_by_role("checkbox").first.check()
-        orphans.get_by_role("link", name="Select all").click()
-        page.set_viewport_size({"width": 1280, "height": 400})
-        expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_in_viewport()
-        assert all(box.is_checked() for box in orphans.get_by_role("checkbox").all())
-        orphans.get_by_role("link", name="Select none").click()
-        expect(orphans.get_by_role("checkbox", checked=True)).to_have_count(0)
-
-
-@pytest.mark.parametrize("look", ["light", "plain"])
-def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site: LiveWiki, look: str) -> None:
-    name = f"pages/{look}"
-    site.save(name, "# Notes\n\nAsk the photo library about it.\n")
+def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site: LiveWiki) -> None:
+    site.save("pages/notes", "# Notes\n\nAsk the photo library about it.\n")
     site.wait_until_indexed()
     eventually(lambda: site.api("GET", "/semantic-search/health").json["is_current"])
-    with opened(chromium, site, look, is_member=True) as page:
+    with opened(chromium, site, "plain", is_member=True) as page:  # no script takes part
         page.goto(f"{site.url}{HEALTH}?kind=mention")
-        finding = page.locator(".semantic-findings > li", has=page.locator(f'a[href^="/{name}"]'))
+        finding = page.locator(".semantic-findings > li", has=page.locator('a[href^="/pages/notes"]'))
         expect(finding.locator("mark")).to_have_text("photo library")
         finding.get_by_role("link", name="Add link").click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")

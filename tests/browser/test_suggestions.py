@@ -1,15 +1,17 @@
-"""What the plugin adds to the wiki's own pages: related pages, offers of search, and pages that may be meant."""
+"""What the plugin adds to the wiki's own pages: related pages, offers of search, and pages that may be meant; also without
+scripts, and nothing of it inline."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import BEHAVIOURS, check_looks, opened, violations
+from tests.support.browser import STRICT_POLICY, check_policy, opened, picture, serve, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit
 
@@ -28,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     }
     repository = copy_demo(tmp_path_factory, place)
     commit(repository, others)
-    with LiveWiki(repository, place / "index", RETAIN_PAGE_NAME_CASE="True") as live:
+    with serve(place, RETAIN_PAGE_NAME_CASE="True", WRITE_ACCESS="ANONYMOUS") as live:
         live.wait_until_indexed()
         live.log_in()
         yield live
@@ -42,7 +44,7 @@ def _lines(near: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
+    with opened(chromium, site, policy=STRICT_POLICY) as page:
         page.goto(f"{site.url}/network/wireless")
         related = page.locator("#column-extra .semantic-related")
         expect(related.get_by_text("Related pages")).to_be_visible()
@@ -53,8 +55,18 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki) ->
         assert [tuple(each.locator("bdi").all_inner_texts()) for each in shown.all()] == expected
         heights = {round(box["height"]) for each in related.locator("li").all() if (box := each.bounding_box())}
         assert len(heights) == 1
-        related.locator("li").first.hover()
-        check_looks(page, "#column-extra .semantic-related", "related")
+        item = related.locator("li").first
+        expect(item.get_by_role("link")).to_have_accessible_description(
+            f"Related to “{near[0]['sections'][0]['section']}” on this page"
+        )
+        before = item.bounding_box()
+        item.hover()
+        assert item.bounding_box() == before
+        check_policy(page)
+        picture(page, "related")
+        for _ in range(2):  # by day and by night
+            assert violations(page, "#column-extra .semantic-related", only_colors=True) == []
+            page.evaluate("halfmoon.toggleDarkMode()")
 
 
 def test_on_a_phone_they_follow_the_page(chromium: Browser, site: LiveWiki) -> None:
@@ -63,28 +75,6 @@ def test_on_a_phone_they_follow_the_page(chromium: Browser, site: LiveWiki) -> N
         expect(page.locator("#column-main .semantic-related li a").first).to_be_visible()
         expect(page.locator("#column-extra .semantic-related")).to_be_hidden()
         expect(page.locator(".sidebar .semantic-related")).to_have_count(0)
-
-
-def test_what_makes_a_page_related_is_shown_where_it_is_pointed_at(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        page.goto(f"{site.url}/services/automation")
-        item = page.locator("#column-extra .semantic-related li").first
-        near = site.api("GET", "/related?path=services/automation&n=1").json["results"][0]
-        expect(item.get_by_role("link")).to_have_accessible_description(
-            f"Related to “{near['sections'][0]['section']}” on this page"
-        )
-        before = item.bounding_box()
-        item.hover()
-        assert item.bounding_box() == before
-
-
-def test_without_scripts_they_are_a_page(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site, "plain") as page:
-        page.goto(f"{site.url}/services/automation")
-        page.locator("#column-extra").get_by_role("link", name="Related pages").click()
-        expect(page.get_by_role("heading", name="Related to Home automation")).to_be_visible()
-        expect(page.locator(".semantic-near a").first).to_be_visible()
-        expect(page.get_by_role("button", name="Copy wiki link")).to_have_count(0)
 
 
 def test_a_link_can_be_copied_and_one_that_is_there_is_marked(chromium: Browser, site: LiveWiki) -> None:
@@ -118,35 +108,22 @@ def test_an_old_revision_is_left_alone(site: LiveWiki) -> None:
     assert "semantic-related" not in site.get("/services/music", revision=revision).text
 
 
-@pytest.mark.parametrize("look", BEHAVIOURS)
-def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: LiveWiki, look: str) -> None:
-    with opened(chromium, site, look) as page:
-        reply = page.goto(f"{site.url}/services/automaton")
-        assert reply
-        assert reply.status == 404
-        if look == "plain":
-            page.get_by_role("link", name="Search by meaning for “services/automaton”").click()
-            expect(page.get_by_label("Question or words")).to_have_value("services/automaton")
-            return
-        meant = page.locator(".semantic-likely")
-        expect(meant.get_by_role("link").first).to_have_text("Home automation")
-        meant.get_by_role("link").first.click()
-        expect(page).to_have_url(f"{site.url}/services/automation")
-
-
 def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site, is_member=True) as page:
+    with opened(chromium, site, is_member=True, policy=STRICT_POLICY) as page:
         page.goto(f"{site.url}/-/create")
         expect(page.locator(".semantic-likely")).to_have_count(0)
         page.get_by_label("Page name").fill("watering the vegetables")
         expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Irrigation")
+        check_policy(page)
         page.get_by_label("Page name").fill("")
         expect(page.locator(".semantic-likely")).to_have_count(0)
 
 
-def test_without_the_palette_the_wikis_search_field_offers_it(chromium: Browser, site: LiveWiki) -> None:
-    data_dir = site.data_dir.parent / "without-palette"
-    with LiveWiki(site.repository, data_dir, SEMANTIC_PAGES="related, editor") as plain, opened(chromium, plain) as page:
+def test_without_the_palette_the_wikis_search_field_offers_it(
+    chromium: Browser, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    copy_demo(tmp_path_factory, tmp_path)
+    with serve(tmp_path, SEMANTIC_PAGES="related, editor") as plain, opened(chromium, plain) as page:
         page.goto(f"{plain.url}/services/music")
         offer = page.get_by_role("link", name="Search by meaning instead")
         expect(offer).to_be_hidden()
@@ -159,18 +136,52 @@ def test_without_the_palette_the_wikis_search_field_offers_it(chromium: Browser,
         expect(page.get_by_label("Question or words")).to_have_value("frozen pipes & valves")
 
 
-@pytest.mark.parametrize("look", BEHAVIOURS)
-def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki, look: str) -> None:
-    with opened(chromium, site, look) as page:
-        page.goto(f"{site.url}/-/search")
-        page.get_by_placeholder("Search term").fill('frozen "pipes"')
-        page.get_by_role("button", name="Search").click()
-        name = 'Search by meaning for “frozen "pipes"”' if look == "plain" else "Search by meaning instead"
-        page.get_by_role("link", name=name).click()
-        expect(page.get_by_label("Question or words")).to_have_value('frozen "pipes"')
-
-
 def test_the_help_tells_of_it(site: LiveWiki) -> None:
     text = site.get("/-/help/plugins").text
     assert "Search by meaning" in text
     assert 'href="/-/semantic-search"' in text
+
+
+def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, policy=STRICT_POLICY) as page:
+        reply = page.goto(f"{site.url}/services/automaton")
+        assert reply
+        assert reply.status == 404
+        meant = page.locator(".semantic-likely")
+        expect(meant.get_by_role("link").first).to_have_text("Home automation")
+        check_policy(page)
+        meant.get_by_role("link").first.click()
+        expect(page).to_have_url(f"{site.url}/services/automation")
+
+
+def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, policy=STRICT_POLICY) as page:
+        page.goto(f"{site.url}/-/search")
+        page.get_by_placeholder("Search term").fill('frozen "pipes"')
+        page.get_by_role("button", name="Search").click()
+        offer = page.get_by_role("link", name="Search by meaning instead")
+        expect(offer).to_be_visible()
+        check_policy(page)
+        offer.click()
+        expect(page.get_by_label("Question or words")).to_have_value('frozen "pipes"')
+
+
+def test_without_scripts_links_lead_to_what_scripts_would_show(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, "plain") as page:
+        page.goto(f"{site.url}/services/automation")
+        page.locator("#column-extra").get_by_role("link", name="Related pages").click()
+        expect(page.get_by_role("heading", name="Related to Home automation")).to_be_visible()
+        expect(page.locator(".semantic-near a").first).to_be_visible()
+        expect(page.get_by_role("button", name="Copy wiki link")).to_have_count(0)
+        page.goto(f"{site.url}/services/automaton")
+        expect(page.locator("#semantic-palette")).to_be_hidden()
+        page.get_by_role("link", name="Search by meaning for “services/automaton”").click()
+        expect(page.get_by_label("Question or words")).to_have_value("services/automaton")
+        page.go_back()
+        page.locator(".top-search input").fill('frozen "pipes"')
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="No match found")).to_be_visible()
+        page.get_by_role("link", name='Search by meaning for “frozen "pipes"”').click()
+        expect(page.get_by_label("Question or words")).to_have_value('frozen "pipes"')
+        page.goto(f"{site.url}/garden/irrigation/edit")
+        expect(page.locator("#semantic-writing")).to_be_hidden()

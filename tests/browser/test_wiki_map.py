@@ -1,57 +1,27 @@
-"""The map of the wiki as people use it: with mouse, fingers and keys, by day and night, on a phone, and as a table."""
+"""The map of the wiki as it is drawn and used: with mouse, fingers and keys, on a phone, without scripts, and as a table."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from otterwiki_semantic.core.records import MapState
-from tests.support.browser import BEHAVIOURS, opened, picture, violations
-from tests.support.demo_index import copy_demo
+from tests.support.browser import BEHAVIOURS, STRICT_POLICY, check_policy, opened, picture
 from tests.support.live_wiki import LiveWiki, commit, eventually, make_repository
 from tests.support.model_servers import ModelServer
 
 MAP = "/-/semantic-search/map"
-TITLE = "<script>window.harmed = 1</script>"
-HOSTILE = f"""\
----
-title: "{TITLE}"
-category: '"><img src=x onerror="window.harmed=1">'
----
-The marmot digs in the alpine meadow and whistles.
-"""
-
-
-@contextmanager
-def demo_with_map(factory: pytest.TempPathFactory, **pages: str) -> Iterator[LiveWiki]:
-    """Serve the demo's wiki with more pages, and a map."""
-    place = factory.mktemp("map")
-    repository = copy_demo(factory, place)
-    if pages:
-        commit(repository, pages)
-    with LiveWiki(repository, place / "index", SEMANTIC_PAGES="") as live:
-        live.wait_until_indexed()
-        eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
-        yield live
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    with demo_with_map(tmp_path_factory) as live:
-        yield live
 
 
 @pytest.fixture
-def page(chromium: Browser, site: LiveWiki) -> Iterator[Page]:
-    with opened(chromium, site) as lent:
-        show(lent, site)
+def page(chromium: Browser, demo: LiveWiki) -> Iterator[Page]:
+    with opened(chromium, demo) as lent:
+        show(lent, demo)
         yield lent
 
 
@@ -97,14 +67,13 @@ def place_of(page: Page, title: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("look", BEHAVIOURS)
-def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: LiveWiki, look: str) -> None:
-    points = map_of(site)["points"]
-    with opened(chromium, site, look) as page:
-        page.goto(site.url + ("/-/semantic-search" if look != "phone" else MAP))
-        if look != "phone":  # where the sidebar lies over the page
-            if look != "plain":
-                page.locator("#navbar-dropdown-toggle-btn-1").click()
-            page.get_by_role("link", name="Map of the wiki").click()
+def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, demo: LiveWiki, look: str) -> None:
+    points = map_of(demo)["points"]
+    with opened(chromium, demo, look) as page:
+        page.goto(f"{demo.url}/-/semantic-search")
+        if look != "plain":
+            page.locator("#navbar-dropdown-toggle-btn-1").click()
+        page.get_by_role("link", name="Map of the wiki").click()
         titles = page.locator(".semantic-map-table tbody th")
         expect(titles).to_have_text([point["title"] for point in sorted(points, key=lambda point: point["path"])])
         links = page.locator("#semantic-map-plot a")
@@ -116,15 +85,45 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: Live
         folders = {point["folder"] for point in points}
         expect(page.locator(".semantic-map-legend li")).to_have_count(len(folders))
         expect(page.locator(".semantic-map-legend")).to_contain_text("procedures 6")
-        assert violations(page, "#column-main") == [] if look != "plain" else True
         if look == "plain":
             expect(page.get_by_role("button", name="Zoom in")).to_be_hidden()
+            check_categories(page, points)
             return
         expect(page.locator(".semantic-map-labels text").first).to_be_attached()
         assert overlapping(page) == []
         assert nearer_to_others(page) == []
-        picture(page, f"map-{look}")
+        picture(page, "map")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        group = page.locator("g.semantic-map-1")
+        expect(group).to_be_visible()
+        page.locator(".semantic-map-legend").get_by_role("checkbox").first.uncheck()
+        expect(group).to_be_hidden()
+        page.locator(".semantic-map-legend").get_by_role("checkbox").first.check()
+        expect(group).to_be_visible()
+        page.set_viewport_size({"width": 700, "height": 800})
+        page.wait_for_function("document.getElementById('semantic-map-plot').clientWidth < 700")
+        page.evaluate("new Promise(requestAnimationFrame)")
+        assert overlapping(page) == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        expect(page.locator(".semantic-map-labels text:has(tspan + tspan)").first).to_be_attached()
+        assert [text for text in labels(page) if re.fullmatch(r"\S+…", text)] == []
+
+
+def check_categories(page: Page, points: list[dict[str, Any]]) -> None:
+    """Check that colours tell categories when they are chosen."""
+    page.get_by_role("link", name="Category").click()
+    groups = page.locator(".semantic-map-legend li")
+    categories = {point["category"] or "no category" for point in points}
+    expect(page.locator("[aria-label=Colours] [aria-current]")).to_have_text("Category")
+    expect(groups).to_have_count(len(categories))
+    names = [text.strip().rsplit(maxsplit=1)[0] for text in groups.all_inner_texts()]
+    assert sorted(names) == sorted(categories)
+    largest = page.locator("g.semantic-map-1 a").evaluate_all("all => all.map(link => link.getAttribute('href'))")
+    assert set(largest) == {point["url"] for point in points if point["category"] == names[0]}
+    colours = page.locator("#semantic-map-plot g[class]:has(a)").evaluate_all(
+        "all => all.map(each => getComputedStyle(each).stroke)"
+    )
+    assert len(set(colours)) == len(names)
 
 
 def nearer_to_others(page: Page) -> list[str]:
@@ -159,56 +158,35 @@ def overlapping(page: Page) -> list[str]:
     return found
 
 
-def test_colours_tell_folders_or_categories_also_without_scripts(chromium: Browser, site: LiveWiki) -> None:
-    points = map_of(site)["points"]
-    with opened(chromium, site, "plain") as page:
-        page.goto(site.url + MAP)
-        page.get_by_role("link", name="Category").click()
-        groups = page.locator(".semantic-map-legend li")
-        categories = {point["category"] or "no category" for point in points}
-        expect(page.locator("[aria-label=Colours] [aria-current]")).to_have_text("Category")
-        expect(groups).to_have_count(len(categories))
-        names = [text.strip().rsplit(maxsplit=1)[0] for text in groups.all_inner_texts()]
-        assert sorted(names) == sorted(categories)
-        largest = page.locator("g.semantic-map-1 a").evaluate_all("all => all.map(link => link.getAttribute('href'))")
-        assert set(largest) == {point["url"] for point in points if point["category"] == names[0]}
-        colours = page.locator("#semantic-map-plot g[class]:has(a)").evaluate_all(
-            "all => all.map(each => getComputedStyle(each).stroke)"
-        )
-        assert len(set(colours)) == len(names)
-
-
-def test_pointing_at_a_page_tells_its_title_and_a_click_opens_it(page: Page, site: LiveWiki) -> None:
-    point = map_of(site)["points"][0]
+def test_pointing_at_a_page_tells_its_title_and_a_click_opens_it(page: Page, demo: LiveWiki) -> None:
+    point = map_of(demo)["points"][0]
     left, top = place_of(page, point["title"])
     page.mouse.move(left + 9, top)
     assert chosen(page) == point["title"]
     page.mouse.move(2, 2)
     expect(page.locator(".semantic-map-chosen")).to_have_count(0)
     page.mouse.click(left + 9, top)  # beside the point
-    expect(page).to_have_url(site.url + point["url"])
-    show(page, site)
+    expect(page).to_have_url(demo.url + point["url"])
+    show(page, demo)
     with page.context.expect_page() as other:
         page.mouse.click(*place_of(page, point["title"]), button="middle")
-    expect(other.value).to_have_url(site.url + point["url"])
+    expect(other.value).to_have_url(demo.url + point["url"])
 
 
-def test_a_touch_tells_the_title_and_the_next_one_opens_the_page(chromium: Browser, site: LiveWiki) -> None:
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    page = context.new_page()
-    show(page, site)
-    point = map_of(site)["points"][0]
-    left, top = place_of(page, point["title"])
-    page.touchscreen.tap(left, top)
-    assert chosen(page) == point["title"]
-    assert page.url.endswith(MAP)
-    page.touchscreen.tap(left, top)
-    expect(page).to_have_url(site.url + point["url"])
-    context.close()
+def test_a_touch_tells_the_title_and_the_next_one_opens_the_page(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo, "phone") as page:
+        show(page, demo)
+        point = map_of(demo)["points"][0]
+        left, top = place_of(page, point["title"])
+        page.touchscreen.tap(left, top)
+        assert chosen(page) == point["title"]
+        assert page.url.endswith(MAP)
+        page.touchscreen.tap(left, top)
+        expect(page).to_have_url(demo.url + point["url"])
 
 
-def test_the_map_is_enlarged_and_moved(page: Page, site: LiveWiki) -> None:
-    whole, title = view(page), map_of(site)["points"][0]["title"]
+def test_the_map_is_enlarged_and_moved_with_a_mouse_and_two_fingers(page: Page, demo: LiveWiki) -> None:
+    whole, title = view(page), map_of(demo)["points"][0]["title"]
     left, top = map(round, place_of(page, title))
     page.mouse.move(left, top)
     for _ in range(8):
@@ -230,10 +208,6 @@ def test_the_map_is_enlarged_and_moved(page: Page, site: LiveWiki) -> None:
     assert view(page)[2] == pytest.approx(whole[2] / 1.5)
     page.get_by_role("button", name="Zoom out").click()
     assert view(page) == whole
-
-
-def test_two_fingers_enlarge_the_map(page: Page) -> None:
-    whole = view(page)
     page.locator("#semantic-map-plot").evaluate("""plot => {
         const box = plot.getBoundingClientRect(), x = box.left + box.width / 2, y = box.top + box.height / 2;
         plot.setPointerCapture = () => {};
@@ -248,10 +222,18 @@ def test_two_fingers_enlarge_the_map(page: Page) -> None:
     assert view(page)[2] == pytest.approx(whole[2] / 4, rel=0.01), "four times as far apart"
 
 
-def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
+def test_the_keyboard_alone_is_enough(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo, policy=STRICT_POLICY) as page:
+        show(page, demo)
+        page.get_by_role("link", name="Category").click()
+        check_keys(page, demo)
+
+
+def check_keys(page: Page, demo: LiveWiki) -> None:
+    """Search, select, zoom, move and open by keys."""
     expect(page.locator("#semantic-map-keys")).to_contain_text("zoom")
     expect(page.locator("#semantic-map-keys")).to_be_visible()
-    points = {point["title"]: point for point in map_of(site)["points"]}
+    points = {point["title"]: point for point in map_of(demo)["points"]}
     page.keyboard.press("/")
     expect(page.locator("#search-query")).to_be_focused()
     for _ in range(2):
@@ -276,15 +258,17 @@ def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".semantic-map-chosen")).to_have_count(0)
     page.keyboard.press("ArrowRight")
+    assert page.locator("#column-main .semantic [style]:not(#semantic-map-plot *)").count() == 0
+    check_policy(page)
     title = chosen(page)
     page.keyboard.press("Enter")
-    expect(page).to_have_url(site.url + points[title]["url"])
+    expect(page).to_have_url(demo.url + points[title]["url"])
 
 
-def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
-    results = site.search("wireless network", n=50, max_chunks_per_page=1)
+def test_pages_that_are_found_light_up(page: Page, demo: LiveWiki) -> None:
+    results = demo.search("wireless network", n=50, max_chunks_per_page=1)
     relevant = {result["path"] for result in results if result["relevant"]}
-    titles = {point["title"] for point in map_of(site)["points"] if point["path"] in relevant}
+    titles = {point["title"] for point in map_of(demo)["points"] if point["path"] in relevant}
     assert 1 < len(titles) < 21
     before = labels(page)
     page.get_by_label("Question or words").press_sequentially("wireless network")
@@ -334,26 +318,6 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     expect(status).to_contain_text("found.")
 
 
-def test_the_map_fills_its_place_when_the_window_changes(page: Page) -> None:
-    page.set_viewport_size({"width": 700, "height": 800})
-    page.wait_for_function("document.getElementById('semantic-map-plot').clientWidth < 700")
-    page.evaluate("new Promise(requestAnimationFrame)")
-    assert overlapping(page) == []
-
-
-def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with demo_with_map(tmp_path_factory, **{"animals/marmot.md": HOSTILE}) as wiki, opened(chromium, wiki) as page:
-        show(page, wiki, "?q=marmot+in+the+meadow")
-        expect(page.get_by_role("status")).to_have_text("1 page found.")
-        assert found_labels(page) == [f"{TITLE[:23]}…"]
-        described = page.locator("#semantic-map-plot title", has_text=TITLE)
-        expect(described).to_contain_text('"><img src=x onerror="window.harmed=1">')
-        page.get_by_role("link", name="Category").click()
-        expect(page.locator(".semantic-map-legend")).to_contain_text('"><img src=x')
-        expect(page.locator("tbody th").first).to_have_text(TITLE)
-        assert page.evaluate("window.harmed") is None
-
-
 def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
     chromium: Browser, held_model: ModelServer, tmp_path: Path
 ) -> None:
@@ -390,23 +354,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
         expect(page.locator("#semantic-map-plot")).to_have_count(0)
 
 
-def test_a_title_has_two_lines_where_one_does_not_fit(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    expect(page.locator(".semantic-map-labels text:has(tspan + tspan)").first).to_be_attached()
-    assert [text for text in labels(page) if re.fullmatch(r"\S+…", text)] == []
-
-
-def test_what_cannot_be_asked_is_told(site: LiveWiki) -> None:
-    reply = site.get(MAP, page=0)
+def test_what_cannot_be_asked_is_told(demo: LiveWiki) -> None:
+    reply = demo.get(MAP, page=0)
     assert reply.status == 422
     assert "Page is '0'" in html.unescape(reply.text)
-
-
-def test_the_legend_hides_a_group(page: Page) -> None:
-    page.goto(page.url)
-    group = page.locator("g.semantic-map-1")
-    expect(group).to_be_visible()
-    page.locator(".semantic-map-legend").get_by_role("checkbox").first.uncheck()
-    expect(group).to_be_hidden()
-    page.locator(".semantic-map-legend").get_by_role("checkbox").first.check()
-    expect(group).to_be_visible()

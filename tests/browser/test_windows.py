@@ -1,20 +1,21 @@
 """Everything the plugin adds, in windows from a phone's to a wide screen's, in both looks, and with text twice as large.
 
+It is accessible, nothing moves for those who do not want it, and nothing is blocked by the policy that the wiki needs.
 Other modules test what a page does, in one look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import is_scrolling_sideways, opened, violations
-from tests.support.demo_index import copy_demo
+from tests.support.browser import WIKI_POLICY, is_scrolling_sideways, opened, violations
 from tests.support.live_wiki import LiveWiki, eventually
 
 SEARCH = "/-/semantic-search"
 _DOUBLE = "document.documentElement.style.fontSize = `${2 * parseFloat(getComputedStyle(document.documentElement).fontSize)}px`"
+_MOVING = """[...document.querySelectorAll('[id^=semantic], [class*=semantic]')]
+    .filter(each => getComputedStyle(each).transitionDuration.split(', ').some(time => parseFloat(time) > 0))
+    .map(each => each.outerHTML.slice(0, 80))"""
 _PAGES = {
     "a page": ("/services/automation", ".semantic-related"),
     "the empty search page": (SEARCH, "#semantic-search"),
@@ -31,18 +32,6 @@ _PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("windows")
-    repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", WRITE_ACCESS="ANONYMOUS", SEMANTIC_SEARCH_LOG="true") as live:
-        live.wait_until_indexed()
-        live.log_in()
-        live.search("constitutional law of rome")
-        eventually(lambda: live.api("GET", "/semantic-search/insight").json["unanswered"], why="the question is noted")
-        yield live
-
-
 def cut_off(page: Page, ours: str = "[class*=semantic]") -> list[str]:
     """Return our links and buttons that stand, in part, outside of the window's width."""
     found: list[str] = page.evaluate(
@@ -56,56 +45,44 @@ def cut_off(page: Page, ours: str = "[class*=semantic]") -> list[str]:
     return found
 
 
+def fits(page: Page, width: int) -> None:
+    """Check that nothing is cut off in a window of a width."""
+    page.set_viewport_size({"width": width, "height": 900})
+    eventually(lambda: not is_scrolling_sideways(page), why=f"the wiki's sidebar moves aside at {width}")
+    assert cut_off(page) == [], width
+
+
 @pytest.mark.parametrize("name", _PAGES)
-def test_every_page_fits_into_the_window(chromium: Browser, site: LiveWiki, name: str) -> None:
+def test_every_page_fits_into_the_window(chromium: Browser, demo: LiveWiki, name: str) -> None:
     address, ours = _PAGES[name]
-    with opened(chromium, site, is_member=True) as page:
-        page.goto(site.url + address)
+    with opened(chromium, demo, is_member=True, policy=WIKI_POLICY) as page:  # which asks for reduced motion
+        page.goto(demo.url + address)
         page.wait_for_load_state("networkidle")
+        assert page.evaluate(_MOVING) == []
         for summary in page.locator(f"{ours} summary:visible").all():
             summary.click()
         for width in (1920, 1280, 768, 390):
-            page.set_viewport_size({"width": width, "height": 900})
+            fits(page, width)
             assert page.locator(ours).count()
-            eventually(lambda: not is_scrolling_sideways(page), why=f"the wiki's sidebar moves aside at {width}")
-            assert cut_off(page) == [], width
             if width in {1280, 390}:
                 assert violations(page, ours) == [], width
         page.evaluate("halfmoon.toggleDarkMode()")
         assert violations(page, ours, only_colors=True) == [], "at night"
-
-
-def test_text_of_twice_the_size_is_neither_cut_nor_overlapping(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        for name in ("results", "nothing", "health"):
-            page.goto(site.url + _PAGES[name][0])
+        if name in {"results", "nothing", "health"}:
             page.evaluate(_DOUBLE)
-            for width in (1280, 390):
-                page.set_viewport_size({"width": width, "height": 900})
-                eventually(lambda: not is_scrolling_sideways(page), why=f"the wiki's sidebar moves aside at {width}")
-                assert cut_off(page) == [], (name, width)
-        page.goto(site.url)
-        page.evaluate(_DOUBLE)
-        page.keyboard.press("Control+k")
-        page.keyboard.insert_text("backup")
-        option = page.locator("[data-part=passages] [role=option]").first
-        expect(option).to_be_visible()
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            page.wait_for_function("width => innerWidth === width", arg=width)
-            assert cut_off(page, "#semantic-palette") == [], width
-            box, dialog = option.bounding_box(), page.locator("#semantic-palette").bounding_box()
-            assert box
-            assert dialog
-            assert dialog["x"] <= box["x"] < box["x"] + box["width"] <= dialog["x"] + dialog["width"], width
+            for width in (390, 1280):
+                fits(page, width)
+        assert page.evaluate("window.blocked") == {"ours": [], "others": []}
 
 
-def test_the_palette_fits_into_the_window(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        page.goto(site.url)
+def test_the_palette_fits_into_the_window(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        page.goto(demo.url)
         page.keyboard.press("Control+k")
         page.keyboard.insert_text("machine")
-        expect(page.locator("[data-part=passages] [role=option]").first).to_be_visible()
+        option = page.locator("[data-part=passages] [role=option]").first
+        expect(option).to_be_visible()
+        assert page.evaluate(_MOVING) == []
         for width in (1920, 1280, 768, 390):
             page.set_viewport_size({"width": width, "height": 700})
             page.wait_for_function("width => innerWidth === width", arg=width)
@@ -119,14 +96,12 @@ def test_the_palette_fits_into_the_window(chromium: Browser, site: LiveWiki) -> 
                 page.keyboard.press("ArrowDown")
                 chosen = page.locator("#semantic-palette [aria-selected]")
                 expect(chosen).to_be_in_viewport(ratio=0.9)
-
-
-def test_nothing_moves_for_those_who_do_not_want_it(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:  # which asks for reduced motion
-        for address in (f"{SEARCH}?q=backup", "/"):
-            page.goto(site.url + address)
-            page.keyboard.press("Control+k")
-            moving = page.evaluate("""() => [...document.querySelectorAll('[id^=semantic], [class*=semantic]')]
-                .filter(each => getComputedStyle(each).transitionDuration.split(', ').some(time => parseFloat(time) > 0))
-                .map(each => each.outerHTML.slice(0, 80))""")
-            assert moving == []
+        page.evaluate(_DOUBLE)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_function("width => innerWidth === width", arg=width)
+            assert cut_off(page, "#semantic-palette") == [], width
+            box, dialog = option.bounding_box(), page.locator("#semantic-palette").bounding_box()
+            assert box
+            assert dialog
+            assert dialog["x"] <= box["x"] < box["x"] + box["width"] <= dialog["x"] + dialog["width"], width
