@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.demo_index import copy_demo
 from tests.support.firefox import CONTROL, DOWN, ENTER, ESCAPE, Firefox, started_firefox
-from tests.support.live_wiki import LiveWiki, eventually
+from tests.support.live_wiki import LiveWiki
 
 SEARCH = "/-/semantic-search"
 # What is selected when a key arrives, and after it: results that come later may change the selection.
@@ -16,15 +15,6 @@ NOTE_SELECTION = """[true, false].forEach((isBefore) => addEventListener("keydow
   const { href } = document.querySelector("#semantic-palette [aria-selected]");
   sessionStorage[`${key}, ${isBefore ? "before" : "after"}`] = href;
 }, isBefore))"""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("firefox")
-    repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", SEMANTIC_PAGES="") as live:
-        live.wait_until_indexed()
-        yield live
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +30,8 @@ def firefox(started: Firefox) -> Iterator[Firefox]:
     assert started.faults == []
 
 
-def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki) -> None:
-    firefox.open(site.url)
+def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, demo: LiveWiki) -> None:
+    firefox.open(demo.url)
     firefox.press("k", holding=CONTROL)
     firefox.wait_for('document.activeElement.matches("#semantic-palette input")')
     firefox.press("what if the heating fails")
@@ -58,8 +48,8 @@ def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki) -
     firefox.wait_for('location.pathname === new URL(sessionStorage["Enter, before"]).pathname')
 
 
-def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, site: LiveWiki) -> None:
-    firefox.open(site.url + SEARCH)
+def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, demo: LiveWiki) -> None:
+    firefox.open(demo.url + SEARCH)
     firefox.press("protect plumbing from freezing")
     firefox.wait_for('document.querySelector(".semantic-excerpt")')
     firefox.wait_for('document.querySelector("#semantic-preview:not([hidden]) h2")')
@@ -72,7 +62,6 @@ def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, site: Live
     firefox.wait_for('location.pathname.endsWith("/services/automation")')
 
 
-def test_the_map_is_drawn(firefox: Firefox, site: LiveWiki) -> None:
-    eventually(lambda: site.api("GET", "/semantic-search/map").json["state"] == "ready", why="there is a map")
-    firefox.open(f"{site.url}{SEARCH}/map")
+def test_the_map_is_drawn(firefox: Firefox, demo: LiveWiki) -> None:
+    firefox.open(f"{demo.url}{SEARCH}/map")
     firefox.wait_for('document.querySelector(".semantic-map-labels text")')

@@ -1,31 +1,19 @@
-"""The palette in Chromium: one field for names and passages on every page."""
+"""The palette in Chromium: what its keys do, what is shown while typing, and what it remembers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import opened, picture, settle
-from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki
 
 QUESTION = "what if the heating fails"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("palette")
-    repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", WRITE_ACCESS="ANONYMOUS") as live:
-        live.wait_until_indexed()
-        yield live
-
-
-def opened_palette(page: Page, site: LiveWiki) -> Page:
-    page.goto(site.url)
+def opened_palette(page: Page, demo: LiveWiki) -> Page:
+    page.goto(demo.url)
     page.keyboard.press("Control+k")
     expect(field(page)).to_be_focused()
     return page
@@ -43,19 +31,9 @@ def options(page: Page, part: str):  # type: ignore[no-untyped-def]
     return page.locator(f'[data-part="{part}"] [role=option]:visible')
 
 
-def test_passages_are_found_while_typing(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.type(QUESTION)
-        expect(options(page, "passages").first).to_be_visible()
-        expect(options(page, "actions")).to_have_count(3)
-        expect(page.get_by_role("group", name="Answer")).to_have_count(0)
-        picture(page, "palette")
-
-
-def test_the_wikis_own_field_and_its_key_open_it(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        page.goto(site.url)
+def test_the_wikis_own_field_and_its_key_open_it_and_the_query_is_there_again(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        page.goto(demo.url)
         page.locator(".top-search input").click()
         expect(field(page)).to_be_focused()
         page.keyboard.press("Escape")
@@ -70,23 +48,22 @@ def test_the_wikis_own_field_and_its_key_open_it(chromium: Browser, site: LiveWi
         expect(field(page)).to_have_value("b")
         page.keyboard.type("oiler")
         expect(field(page)).to_have_value("boiler")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Control+k")
+        expect(field(page)).to_have_value("boiler")
+        page.keyboard.type("x")  # it is selected
+        expect(field(page)).to_have_value("x")
 
 
-def test_without_scripts_the_wikis_search_is_as_before(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site, "plain") as page:
-        page.goto(site.url)
-        expect(page.locator("#semantic-palette")).to_be_hidden()
-        page.locator(".top-search input").fill("zigbee")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
-
-
-def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_the_keys_move_open_and_preview(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         settle(page, QUESTION)
         passages = options(page, "passages")
         expect(passages.nth(1)).to_be_visible()
+        expect(options(page, "actions")).to_have_count(3)
+        expect(page.get_by_role("group", name="Answer")).to_have_count(0)
+        picture(page, "palette")
         page.keyboard.press("ArrowDown")
         second = passages.nth(1)
         expect(second).to_have_attribute("aria-selected", "true")
@@ -104,13 +81,13 @@ def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> No
         address = passages.first.get_attribute("href") or ""
         page.keyboard.press("Enter")
         expect(page).to_have_url(
-            site.url + address.partition("#")[0] + ("#" + address.partition("#")[2].partition(":~:")[0]).rstrip("#")
+            demo.url + address.partition("#")[0] + ("#" + address.partition("#")[2].partition(":~:")[0]).rstrip("#")
         )
 
 
-def test_a_folder_narrows_and_is_left_again(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_a_folder_and_a_tag_narrow_and_are_left_again(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         page.keyboard.insert_text(QUESTION)
         first = options(page, "passages").first
         expect(first).to_have_attribute("data-folder", "services/")
@@ -125,12 +102,7 @@ def test_a_folder_narrows_and_is_left_again(chromium: Browser, site: LiveWiki) -
         page.keyboard.press("Backspace")
         expect(chip).to_be_hidden()
         expect(outside.first).to_be_visible()
-
-
-def test_a_tag_narrows_the_search(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.insert_text("restic")
+        field(page).fill("restic")
         tag = page.get_by_role("group", name="Tags").get_by_role("option")
         expect(tag).to_have_text(re.compile("restic.*1 page"))
         tag.hover()
@@ -144,13 +116,16 @@ def test_a_tag_narrows_the_search(chromium: Browser, site: LiveWiki) -> None:
         expect(options(page, "actions").first).to_have_attribute("href", re.compile("tag=restic"))
 
 
-def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.insert_text("backups")
+def test_the_beginning_of_a_page_is_previewed_also_when_the_options_are_loaded_again(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
+        page.keyboard.type("backup")
         first = options(page, "names").first
         expect(first).to_contain_text("Backups")
+        element = first.element_handle()
+        page.keyboard.type("s")
         page.keyboard.press("ArrowRight")
+        page.wait_for_function("element => !element.isConnected", arg=element)
         expect(preview(page)).to_contain_text("Three copies")
         page.keyboard.press("ArrowLeft")
         expect(preview(page)).to_be_hidden()
@@ -163,51 +138,27 @@ def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki)
         expect(field(page)).to_be_focused()
 
 
-def test_a_preview_stays_when_the_options_are_loaded_again(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.type("backup")
-        first = options(page, "names").first
-        expect(first).to_contain_text("Backups")
-        element = first.element_handle()
-        page.keyboard.type("s")
-        page.keyboard.press("ArrowRight")
-        page.wait_for_function("element => !element.isConnected", arg=element)
-        expect(preview(page)).to_contain_text("Three copies")
-
-
-def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         page.keyboard.insert_text("zigbee")
         page.keyboard.press("Shift+Enter")
         expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
-
-
-def test_all_results_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+        page.keyboard.press("Control+k")
+        expect(field(page)).to_be_focused()
         page.keyboard.insert_text("zigbee")
         page.keyboard.press("Control+Shift+Enter")
         expect(page).to_have_url(re.compile(r"/semantic-search\?q=zigbee$"))
 
 
-def test_a_page_that_is_not_there_can_be_created(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.insert_text("Lab/Bee hives")
-        page.get_by_role("option", name="Create page").click()
-        expect(page).to_have_url(re.compile("/Lab/Bee%20hives.edit$"))
-
-
-def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         page.keyboard.insert_text(QUESTION)
         options(page, "passages").filter(has_text="Home automation").first.click()
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
         page.wait_for_load_state()  # its script remembers the page
-        page.goto(site.url)
+        page.goto(demo.url)
         page.keyboard.press("Control+k")
         lately = page.get_by_role("group", name="Recently viewed")
         expect(lately.get_by_role("option", name="Home automation services/")).to_have_count(1)
@@ -219,9 +170,9 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
         expect(options(page, "passages").first).to_be_visible()
 
 
-def test_nothing_is_said_once_after_a_pause(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         page.evaluate("""() => {
             const status = document.querySelector("#semantic-palette [role=status]");
             window.said = [];
@@ -236,9 +187,9 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, site: LiveWiki) -
         expect(page.get_by_role("group", name="Nearest pages").get_by_role("option").first).to_be_visible()
 
 
-def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_a_wiki_that_does_not_answer_and_a_session_that_has_ended_are_told(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         page.route("**/palette?**", lambda route: route.abort())
         with page.expect_event("requestfailed", lambda asked: "part=passages" in asked.url):
             page.keyboard.insert_text("boiler")
@@ -250,24 +201,32 @@ def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) 
         page.keyboard.press("Enter")
         expect(options(page, "passages").first).to_be_visible()
         expect(alert).to_have_count(0)
-
-
-def test_who_is_logged_out_is_told(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
         page.route("**/palette?**", lambda route: route.fulfill(status=302, headers={"location": "/-/login"}))
-        page.keyboard.insert_text("boiler")
-        alert = page.locator("#semantic-palette").get_by_role("alert")
+        page.keyboard.insert_text(" valve")
         expect(alert).to_contain_text("You are logged out")
         expect(alert.get_by_role("link", name="Log in")).to_be_visible()
 
 
-def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
+def test_names_come_at_once_and_before_passages(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        opened_palette(page, demo)
         expect(page.get_by_role("group", name="Recently changed").get_by_role("option").first).to_be_visible()
-        settle(page, "automa")
         names = page.get_by_role("group", name="Pages").get_by_role("option")
+        page.keyboard.insert_text("before a cold spell")
+        expect(names).to_have_text([re.compile("Home automation"), re.compile("Before a cold spell")])
+        expect(names.last).to_have_attribute("aria-selected", "true")
+        expect(names.last).to_have_class(re.compile("semantic-nested"))
+        field(page).fill("")
+        with page.expect_response(re.compile("q=when&part=names")):
+            page.keyboard.type("when")
+        expect(options(page, "actions").first).to_contain_text("All results")
+        expect(options(page, "names")).to_have_count(0)  # the beginning of a question matches no title
+        page.keyboard.type(" the lights")
+        expect(options(page, "names").first).to_contain_text("When the lights go out")
+        field(page).fill("lights the")
+        expect(options(page, "names").first.locator("mark")).to_have_text(["lights"])
+        field(page).fill("")
+        settle(page, "automa")
         expect(names.first).to_contain_text("Home automation")
         expect(names.first.locator("mark")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
@@ -276,53 +235,18 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWik
         page.keyboard.type("tion")
         expect(options(page, "passages").first).to_be_visible()
         expect(names.first).to_have_attribute("aria-selected", "true")
-        picture(page, "palette-names")
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
 
 
-def test_headings_are_below_their_page_and_the_first_that_fits_is_chosen(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.insert_text("before a cold spell")
-        names = page.get_by_role("group", name="Pages").get_by_role("option")
-        expect(names).to_have_text([re.compile("Home automation"), re.compile("Before a cold spell")])
-        expect(names.last).to_have_attribute("aria-selected", "true")
-        expect(names.last).to_have_class(re.compile("semantic-nested"))
-
-
-def test_the_beginning_of_a_question_matches_no_title(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        with page.expect_response(re.compile("q=when&part=names")):
-            page.keyboard.type("when")
-        expect(options(page, "actions").first).to_contain_text("All results")
-        expect(options(page, "names")).to_have_count(0)
-        page.keyboard.type(" the lights")
-        expect(options(page, "names").first).to_contain_text("When the lights go out")
-        field(page).fill("lights the")
-        expect(options(page, "names").first.locator("mark")).to_have_text(["lights"])
-
-
-def test_the_query_is_there_again_and_selected(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        opened_palette(page, site)
-        page.keyboard.insert_text("boiler")
-        page.keyboard.press("Escape")
-        page.keyboard.press("Control+k")
-        expect(field(page)).to_have_value("boiler")
-        page.keyboard.type("x")
-        expect(field(page)).to_have_value("x")
-
-
-def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        page.goto(f"{site.url}/procedures/backup")
+def test_the_page_has_commands(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        page.goto(f"{demo.url}/procedures/backup")
         page.keyboard.press("Control+k")
         commands = page.get_by_role("group", name="Commands")
         commands.get_by_role("option", name="Copy link").click()
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("Copied")
-        assert page.evaluate("navigator.clipboard.readText()") == f"{site.url}/procedures/backup"
+        assert page.evaluate("navigator.clipboard.readText()") == f"{demo.url}/procedures/backup"
         page.keyboard.insert_text("history")
         commands.get_by_role("option", name="Page history").click()
         expect(page).to_have_url(re.compile("/procedures/backup/history$"))
@@ -341,3 +265,6 @@ def test_the_page_has_commands(chromium: Browser, site: LiveWiki) -> None:
             ["Page history", "Create page", "Edit this page", "Copy link to this page"]
         )
         expect(page.get_by_role("group", name="Actions")).to_have_count(1)
+        field(page).fill("Lab/Bee hives")
+        page.get_by_role("option", name="Create page").click()
+        expect(page).to_have_url(re.compile("/Lab/Bee%20hives.edit$"))
