@@ -1,4 +1,4 @@
-"""Answers on the search page: asked for, read as they are written, and left; by day and night, on a phone, without scripts."""
+"""Answers on the search page and in the palette: asked for, read as they are written, and left; and without scripts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.browser import check_looks, opened, settle
+from tests.support.browser import STRICT_POLICY, check_looks, check_policy, opened, serve, settle
 from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
 from tests.support.demo_index import copy_demo
-from tests.support.live_wiki import LiveWiki, make_repository
+from tests.support.live_wiki import LiveWiki, eventually, make_repository
 
 SEARCH = "/-/semantic-search"
 FROST = "How do I protect the pipes from freezing?"
@@ -26,15 +26,20 @@ PAGES: dict[str, str | bytes] = {
     "retention.md": "# Retention\n\nNightly backups are kept 90 days on the tape.\n",
     "garden.md": "# Garden\n\nPlant tomatoes after the middle of May, tie them up, and never wet their leaves.\n",
 }
+_IS_AT_THE_END = """(() => {
+    const [start, end, whole] = ["#semantic-status", ".semantic-answer-form", ".semantic-column"]
+        .map(each => document.querySelector(each).getBoundingClientRect());
+    return Math.abs(start.top + start.bottom - end.top - end.bottom) <= 8 && Math.abs(whole.right - end.right) <= 1;
+})()"""
 FIRST, SECOND = "Nightly backups are kept 14 days on the tape", "The weekly ones are kept for a year in the vault"
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+def extractive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, answered without a model."""
     place = tmp_path_factory.mktemp("extractive")
-    repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="0") as live:
+    copy_demo(tmp_path_factory, place)
+    with serve(place, SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="0") as live:
         live.wait_until_indexed()
         yield live
 
@@ -90,9 +95,15 @@ def citing(*texts: str) -> Script:
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])
-def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, demo: LiveWiki, look: str) -> None:
-    with opened(chromium, demo, look) as page:
-        ask(page, demo, FROST)
+def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, extractive: LiveWiki, look: str) -> None:
+    with opened(chromium, extractive, look, policy=STRICT_POLICY) as page:
+        page.goto(f"{extractive.url}{SEARCH}?q={FROST.replace(' ', '+')}")
+        button = page.get_by_role("button", name="Show an answer")
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            expect(button).to_be_in_viewport(ratio=1)
+            eventually(lambda: page.evaluate(_IS_AT_THE_END), why=f"the sidebar moves aside at {width}")
+        button.click()
         note = answer(page).locator("a.semantic-extract-source").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
@@ -101,42 +112,17 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
         expect(page.get_by_role("button", name="Show an answer")).to_be_hidden()
         if look != "plain":
-            check_looks(page, "#semantic-search", "answer")
+            check_policy(page)
+            check_looks(page, "#semantic-answer", "answer")
         target = (note.get_attribute("href") or "").partition("#")[0]
         note.click()
         expect(page).to_have_url(re.compile(re.escape(target)))
         expect(page.locator("#semantic-search")).to_have_count(0)
 
 
-def test_the_button_is_at_the_end_of_the_line_of_the_summary(chromium: Browser, demo: LiveWiki) -> None:
-    with opened(chromium, demo) as page:
-        page.goto(f"{demo.url}{SEARCH}?q={FROST.replace(' ', '+')}")
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            button = page.get_by_role("button", name="Show an answer")
-            expect(button).to_be_in_viewport(ratio=1)
-            page.wait_for_function("""() => {  // the sidebar moves for a moment
-                const [start, end, whole] = ["#semantic-status", ".semantic-answer-form", ".semantic-column"]
-                    .map(each => document.querySelector(each).getBoundingClientRect());
-                return Math.abs(start.top + start.bottom - end.top - end.bottom) <= 8 && Math.abs(whole.right - end.right) <= 1;
-            }""")
-
-
 def is_question(url: str) -> bool:
     """Whether a request asks, and does not only fetch more of an answer."""
     return "/answer?" in url and "writing=" not in url
-
-
-def test_alt_enter_answers_what_was_just_typed(chromium: Browser, demo: LiveWiki) -> None:
-    with opened(chromium, demo) as page:
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
-        page.goto(demo.url + SEARCH)
-        page.get_by_label("Question or words").fill(FROST)
-        for _ in range(2):
-            page.get_by_label("Question or words").press("Alt+Enter")
-        expect(answer(page)).to_contain_text("frost guard")
-        assert len(asked) == 1
 
 
 def open_palette(page: Page, wiki: LiveWiki, question: str) -> Locator:
@@ -152,10 +138,10 @@ def passages(palette: Locator) -> Locator:
 
 
 @pytest.mark.parametrize("is_by_key", [True, False])
-def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) -> None:
+def test_the_palette_asks(chromium: Browser, extractive: LiveWiki, is_by_key: bool) -> None:
     text = BACKUPS if is_by_key else "nightly backups kept"  # an answer in the palette takes the option's place
-    with opened(chromium, demo) as page:
-        open_palette(page, demo, text)
+    with opened(chromium, extractive) as page:
+        open_palette(page, extractive, text)
         if is_by_key:
             page.keyboard.press("Alt+Enter")
         else:
@@ -164,27 +150,22 @@ def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) ->
         expect(page.get_by_label("Question or words")).to_have_value(text)
 
 
-def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki) -> None:
-    with opened(chromium, demo) as page:
-        palette = open_palette(page, demo, "how long are nightly backups kept")
+def test_the_palette_shows_what_answers_a_question(chromium: Browser, extractive: LiveWiki) -> None:
+    with opened(chromium, extractive) as page:
+        palette = open_palette(page, extractive, "nightly backups")
+        expect(passages(palette).first).to_be_visible()
+        expect(palette.get_by_role("group", name="Answer")).to_have_count(0)  # which only questions have
+        page.keyboard.press("Control+a")
+        settle(page, "how long are nightly backups kept")
         lead = palette.get_by_role("group", name="Answer").get_by_role("option")
         expect(lead).to_contain_text("nightly – kept: 14")
         expect(lead).to_have_attribute("aria-selected", "true")
         expect(passages(palette).first).to_be_visible()
-        check_looks(page, "#semantic-palette", "palette-answer")
+        check_looks(page, "#semantic-palette")
         page.keyboard.press("ArrowRight")
         expect(palette.locator(".semantic-preview .semantic-best")).to_be_visible()
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("/procedures/backup#"))
-
-
-def test_only_questions_have_an_answer_in_the_palette(chromium: Browser, demo: LiveWiki) -> None:
-    with opened(chromium, demo) as page:
-        palette = open_palette(page, demo, "nightly backups")
-        expect(passages(palette).first).to_be_visible()
-        expect(palette.get_by_role("group", name="Answer")).to_have_count(0)
-        page.keyboard.type("?")
-        expect(palette.get_by_role("group", name="Answer")).to_have_count(1)
 
 
 def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, server: ChatServer) -> None:
@@ -211,16 +192,17 @@ def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, server: Chat
     expect(palette).to_be_hidden()
 
 
-@pytest.mark.parametrize("leaving", ["Escape", "s"])
-def test_closing_the_palette_or_typing_on_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer, leaving: str) -> None:
-    server.hung_up.clear()
+def test_closing_the_palette_or_typing_on_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
     server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
     palette = open_palette(page, site, BACKUPS)
-    page.keyboard.press("Alt+Enter")
-    expect(palette.locator(".semantic-answer")).to_contain_text(FIRST)
-    page.keyboard.press(leaving)
-    assert server.hung_up.wait(30)
-    expect(palette.locator(".semantic-answer")).to_have_count(0)
+    for leaving in ("Escape", "s"):
+        server.hung_up.clear()
+        page.keyboard.press("Alt+Enter")
+        expect(palette.locator(".semantic-answer")).to_contain_text(FIRST)
+        page.keyboard.press(leaving)
+        assert server.hung_up.wait(30)
+        expect(palette.locator(".semantic-answer")).to_have_count(0)
+        page.keyboard.press("Control+k")
 
 
 def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: LiveWiki, server: ChatServer) -> None:
@@ -242,7 +224,7 @@ def test_another_site_cannot_ask(page: Page, site: LiveWiki, server: ChatServer)
     assert len(server.requests) == before
 
 
-def test_sentences_appear_one_after_the_other(page: Page, site: LiveWiki, server: ChatServer) -> None:
+def test_sentences_appear_one_by_one_and_are_copied_with_links(page: Page, site: LiveWiki, server: ChatServer) -> None:
     shown = threading.Event()
 
     def script(body: dict[str, Any], provider: str) -> Iterator[bytes]:
@@ -262,11 +244,6 @@ def test_sentences_appear_one_after_the_other(page: Page, site: LiveWiki, server
     expect(answer(page)).to_contain_text(SECOND)
     expect(answer(page)).not_to_contain_text("Writing…")
     expect(answer(page)).to_contain_text("Written by openai:small from these pages")
-
-
-def test_the_answer_is_copied_with_its_sources_as_links(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = citing(FIRST, SECOND)
-    ask(page, site)
     page.get_by_role("button", name="Copy").click()
     expect(answer(page)).to_contain_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -275,21 +252,29 @@ def test_the_answer_is_copied_with_its_sources_as_links(page: Page, site: LiveWi
     assert re.search(rf"^\[\d\] \[Backups .*\]\({re.escape(site.url)}/backups#\S+\)$", copied, re.MULTILINE)
 
 
-@pytest.mark.parametrize("look", ["light", "plain"])
-def test_doubts_and_conflicts_are_shown(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
+def test_doubts_and_conflicts_are_shown(page: Page, site: LiveWiki, server: ChatServer) -> None:
     server.script = citing(FIRST, "Nightly backups are kept 30 days on the tape", f"{_HARM} Bertha keeps them in Paris")
-    with opened(chromium, site, look) as page:
-        ask(page, site)
-        expect(answer(page)).to_contain_text("Bertha")
-        expect(answer(page)).to_contain_text(re.compile('not confirmed: "30'))
-        expect(answer(page).get_by_text("The sources differ")).to_contain_text(re.compile("14 days.*90 days|90 days.*14 days"))
-        expect(answer(page).locator(".semantic-doubtful")).to_have_count(2)
-        assert answer(page).locator("img").count() == 0
-        if look != "plain":
-            check_looks(page, "#semantic-answer")
+    ask(page, site)
+    expect(answer(page)).to_contain_text("Bertha")
+    expect(answer(page)).to_contain_text(re.compile('not confirmed: "30'))
+    expect(answer(page).get_by_text("The sources differ")).to_contain_text(re.compile("14 days.*90 days|90 days.*14 days"))
+    expect(answer(page).locator(".semantic-doubtful")).to_have_count(2)
+    assert answer(page).locator("img").count() == 0
+    check_looks(page, "#semantic-answer")
+    whole = whole_page(site)
+    assert "Bertha" in whole
+    assert "The sources differ" in whole
+    assert whole.count("semantic-doubtful") == 2
+    assert _HARM not in whole
 
 
-def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWiki, server: ChatServer) -> None:
+def whole_page(site: LiveWiki) -> str:
+    """Return the page that is sent to a browser without scripts."""
+    question = f"?q={BACKUPS.replace(' ', '+')}"
+    return site.post_form(f"{SEARCH}/answer{question}", SEARCH + question).text
+
+
+def test_a_new_query_and_leaving_the_page_end_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
     server.hung_up.clear()
     server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
     ask(page, site)
@@ -300,14 +285,23 @@ def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWik
     assert server.hung_up.wait(30)
     expect(page.locator("#semantic-results")).to_contain_text("middle of May")
     expect(answer(page)).to_be_empty()
+    server.hung_up.clear()
+    ask(page, site)
+    expect(answer(page)).to_contain_text(FIRST)
+    page.goto(f"{site.url}/garden")
+    assert server.hung_up.wait(30)
 
 
-def test_going_back_takes_the_answer_away_and_sorting_does_not(page: Page, site: LiveWiki, server: ChatServer) -> None:
+def test_alt_enter_answers_and_going_back_but_not_sorting_takes_it_away(page: Page, site: LiveWiki, server: ChatServer) -> None:
     server.script = citing(FIRST)
     page.goto(f"{site.url}{SEARCH}?q=tomatoes")
     page.get_by_label("Question or words").fill(BACKUPS)
-    page.get_by_label("Question or words").press("Alt+Enter")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
+    for _ in range(2):
+        page.get_by_label("Question or words").press("Alt+Enter")
     expect(answer(page)).to_contain_text(FIRST)
+    assert len(asked) == 1
     page.get_by_label("Sort").focus()
     page.get_by_label("Sort").select_option("updated")
     expect(page).to_have_url(re.compile("sort=updated"))
@@ -335,25 +329,12 @@ def test_what_came_stays_when_the_connection_is_lost(page: Page, site: LiveWiki)
     expect(answer(page)).not_to_contain_text("Writing")
 
 
-def test_leaving_the_page_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.hung_up.clear()
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
-    ask(page, site)
-    expect(answer(page)).to_contain_text(FIRST)
-    page.goto(f"{site.url}/garden")
-    assert server.hung_up.wait(30)
-
-
-@pytest.mark.parametrize("look", ["light", "plain"])
-def test_why_there_is_no_answer_is_said(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
-    with opened(chromium, site, look) as page:
-        for script, said in (
-            (saying("NOT IN THE SOURCES"), "Nothing here answers"),
-            (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY"),
-        ):
-            server.script = script
-            ask(page, site)
-            expect(answer(page)).to_contain_text(said)
+def test_why_there_is_no_answer_is_said(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    for script, said in ((saying("NOT IN THE SOURCES"), "Nothing here answers"), (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY")):
+        server.script = script
+        ask(page, site)
+        expect(answer(page)).to_contain_text(said)
+        assert said in whole_page(site)
 
 
 def test_only_the_chosen_pages_are_sources(page: Page, site: LiveWiki, server: ChatServer) -> None:
