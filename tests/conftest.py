@@ -6,9 +6,7 @@ import re
 import shutil
 import ssl
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -53,17 +51,15 @@ def pytest_configure() -> None:
     fork_server.begin_session()
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have each of several processes compile a share of the test modules first, instead of all of them at the same time."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is None:
-        return
+def pytest_sessionstart() -> None:
     gc.disable()  # until all tests are collected
-    modules = sorted(_HERE.rglob("test_*.py"))
-    for path in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-        if not any(path.parent.glob(f"__pycache__/{path.stem}.*.pyc")):
-            with suppress(Exception, pytest.skip.Exception):  # reported when it is collected
-                import_module(".".join(path.relative_to(_HERE.parent).with_suffix("").parts))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Fork the processes that run tests from one that has collected them: importing all modules takes seven seconds."""
+    for spec in specs:
+        spec.python = fork_server.started("tests", *config.invocation_params.args)
 
 
 def pytest_collection_finish() -> None:
@@ -125,9 +121,8 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if a process outlives its test."""
-    if hasattr(session.config, "workerinput"):
+    if not fork_server.end_session():
         return
-    fork_server.end_session()
     left = outliving_processes()
     shutil.rmtree(os.environ.pop(SESSION), ignore_errors=True)  # what outlives its test may still write to it
     for process in left:

@@ -2,7 +2,8 @@
 
 `started` gives the path of a stand-in for the interpreter. It takes the usual arguments (`-c`, `-m` or a script), sends them to
 the server with its environment and open files, and ends as the forked process ends. `light_parts` gives it to what tests start.
-All processes of a session of tests share a server of each kind, which ends with the session.
+All processes of a session of tests share a server of each kind, which ends with the session. The processes that run tests are
+forked from one that has collected them.
 """
 
 from __future__ import annotations
@@ -72,15 +73,18 @@ def begin_session() -> None:
     _held.append(os.open(_session() / "alive", os.O_RDWR))
 
 
-def end_session() -> None:
-    """End the servers of the session that this process began; what they forked goes on."""
+def end_session() -> bool:
+    """End the servers of the session that this process began; what they forked goes on. Return whether it began one."""
+    if not _held:
+        return False
     os.close(_held.pop())
+    return True
 
 
-def started(kind: str) -> str:
+def started(kind: str, *arguments: str) -> str:
     """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in.
 
-    It has imported everything then: on a busy machine this takes longer than some tests wait for a process.
+    One of the kind "tests" has collected the tests that `arguments` of pytest select. It has imported everything then: on a busy machine this takes longer than some tests wait for a process.
     """
     place = _session() / kind
     place.mkdir(exist_ok=True)
@@ -90,18 +94,19 @@ def started(kind: str) -> str:
         if not stand_in.exists():
             stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
             stand_in.chmod(0o700)
-            _start(kind, str(place / "socket"))
+            _start(str(place / "socket"), kind, *arguments)
             subprocess.run([stand_in, "-c", ""], check=True)
     return str(stand_in)
 
 
-def _start(kind: str, address: str) -> None:
+def _start(address: str, *arguments: str) -> None:
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
     with socket.socket(socket.AF_UNIX) as listener, (_session() / "alive").open() as alive:
         listener.bind(address)
         listener.listen(128)
         files = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for number, file in ((0, alive), (_LISTENER, listener))]
-        os.posix_spawn(sys.executable, [sys.executable, "-P", "-m", __name__, kind], environment, file_actions=files)
+        actions = [*files, (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+        os.posix_spawn(sys.executable, [sys.executable, "-P", "-m", __name__, *arguments], environment, file_actions=actions)
 
 
 def _session() -> Path:
@@ -224,7 +229,7 @@ def _exit_status(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> None:
     """Run what follows an interpreter in a command line."""
-    kind, *rest = arguments[arguments[0] == "-P" :]
+    kind, *rest = arguments[arguments[0] in {"-P", "-u"} :]
     if kind == "-m":
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
@@ -236,12 +241,19 @@ def _run(arguments: list[str]) -> None:
         runpy.run_path(kind, run_name="__main__")
 
 
+def _preload(kind: str, *arguments: str) -> None:
+    if kind == "tests":
+        import_module("pytest").main([*arguments, "--collect-only", "-n0"])
+        return
+    for module in _PRELOADED[kind]:
+        import_module(module)
+    if kind == "index":
+        import_module("otterwiki_semantic.embedding.local.bundled").BundledModel().open()  # shared by all that are forked
+
+
 if __name__ == "__main__":
     server = _Server(socket.socket(fileno=_LISTENER))
-    for module in _PRELOADED[sys.argv[1]]:
-        import_module(module)
-    if sys.argv[1] == "index":
-        import_module("otterwiki_semantic.embedding.local.bundled").BundledModel().open()  # shared by all that are forked
+    _preload(*sys.argv[1:])
     gc.freeze()
     asked = server.next_request()
     if asked is not None:

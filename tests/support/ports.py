@@ -8,16 +8,15 @@ from itertools import count
 _FIRST, _PORTS, _WORKERS = 10_000, 20_000, 8
 """Ports below those that the kernel gives to connections, divided among the processes that test at the same time."""
 _SHARE = _PORTS // _WORKERS
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
-_START = hash(os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid())) % _SHARE
-"""Sessions at the same time begin in different places."""
 _NUMBERS = count()
 
 
 def free_port() -> int:
     """Return a port that nobody listens on, nobody else in this session gets, and no connection takes by chance."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
+    start = hash(os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid()))  # sessions at the same time begin in different places
     while True:
-        port = _FIRST + _WORKER * _SHARE + (_START + next(_NUMBERS)) % _SHARE
+        port = _FIRST + worker * _SHARE + (start + next(_NUMBERS)) % _SHARE
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
