@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -19,11 +20,13 @@ from typing import Any, NamedTuple
 import regex
 
 import otterwiki_semantic
+from tests.support.fork_server import python
 
 op: Any = importlib.import_module("re._constants")
 _parser: Any = importlib.import_module("re._parser")
 Node = tuple[Any, Any]
 _REPEATS = {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}
+_SHORTER = 5
 _MANY = 8
 """Repeats that are bounded by less are no loop."""
 _COMMON = " \n\t\raA1-."
@@ -283,7 +286,7 @@ def slow(tried: Sequence[Expression], size: int, seconds: float, *, is_thorough:
     left = list(tried)
     while left:
         program = subprocess.run(
-            (sys.executable, "-m", "tests.support.pumps", str(size), str(seconds), str(int(is_thorough))),
+            (python(), "-m", "tests.support.pumps", str(size), str(seconds), str(int(is_thorough))),
             input=json.dumps(left),
             capture_output=True,
             text=True,
@@ -305,11 +308,16 @@ def main(size: int, seconds: float, is_thorough: bool) -> None:
     for number, fields in enumerate(json.load(sys.stdin)):
         expression = Expression(*fields)
         compiled = expression.compiled()
-        for name, text in texts(expression, size, is_thorough=is_thorough).items():
+        made = (texts(expression, each, is_thorough=is_thorough) for each in (size // _SHORTER, size))
+        for brief, (name, text) in zip(*(each.items() for each in made), strict=True):
             print(number, name, flush=True)
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-            deque(compiled.finditer(text), maxlen=0)
-            compiled.fullmatch(text)
+            start = time.process_time()
+            for tried in (brief[1], text):
+                deque(compiled.finditer(tried), maxlen=0)
+                compiled.fullmatch(tried)
+                if time.process_time() - start < seconds / _SHORTER**2:
+                    break  # a text that is five times as long would not take long even if the time were quadratic
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
