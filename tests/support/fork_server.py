@@ -84,8 +84,8 @@ def end_session() -> bool:
 def started(kind: str, *arguments: str) -> str:
     """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in.
 
-    One of the kind "tests" has collected the tests that `arguments` of pytest select. It has imported everything then: on a busy
-    machine this takes longer than some tests wait for a process.
+    One of the kind "tests" has collected the tests that `arguments` of pytest select. It has imported everything then: on a
+    busy machine this takes longer than some tests wait for a process.
     """
     place = _session() / kind
     place.mkdir(exist_ok=True)

@@ -1,4 +1,7 @@
-"""The map of the wiki: made in the background, kept, and always of the pages that the index has."""
+"""The map of the wiki: made in the background, kept, and always of the pages that the index has.
+
+Its process ends with the index daemon, and needs a library that need not be there.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
@@ -105,6 +110,22 @@ def subject_beside(path: str, where: dict[str, tuple[float, float]]) -> str:
 
 def end_process(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def without_library(*_: object) -> None:
+    raise ModuleNotFoundError("No module named 'sklearn'")
+
+
+def projecting(parent: int) -> list[int]:
+    """Return the processes of this parent that make a map."""
+    ending = f"otterwiki_semantic.core.worker_process {mapping._NICENESS} {mapping._MEMORY_BYTES} ".replace(" ", "\0").encode()
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_one = (place / "cmdline").read_bytes().endswith(ending)
+            if is_one and int((place / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(place.name))
+    return found
 
 
 def test_the_owner_makes_a_map_and_keeps_it(wiki_of_three: Settings) -> None:
@@ -202,6 +223,25 @@ def test_a_killed_process_is_made_good(settings: Settings, opened: Open, monkeyp
     monkeypatch.undo()
     index.notify()
     assert ready(index).message is None
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_process_does_not_outlive_the_daemon(settings: Settings, how: int) -> None:
+    with closing(IndexClient(settings)) as index:
+        owner = eventually(lambda: index.status().owner_pid)
+        (child,) = eventually(lambda: projecting(owner))
+        os.kill(owner, how)
+        eventually(lambda: not is_running(owner) and not is_running(child), 10)
+        assert index.map().state is not MapState.UNAVAILABLE
+
+
+@pytest.mark.usefixtures("restless")
+def test_without_the_library_it_says_what_to_install(settings: Settings, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "project", without_library)
+    index = opened(settings)
+    found = eventually(lambda: found if (found := index.map()).message else None)
+    assert (found.state, pip_install("map") in str(found.message)) == (MapState.UNAVAILABLE, True)
+    assert index.status().status == "ready"
 
 
 @pytest.mark.usefixtures("restless")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -76,6 +77,12 @@ def test_every_vector_gets_a_place_in_the_square(pages: list[tuple[int, bool]]) 
     assert np.array_equal(places, again)
     if len({kind for kind, _ in pages}) > 1:
         assert np.ptp(places, axis=0).max() == pytest.approx(1)
+
+
+def test_a_missing_library_is_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    with pytest.raises(ImportError):
+        project(clusters([6])[0], none_of(6))
 
 
 def test_three_have_their_true_distances() -> None:
