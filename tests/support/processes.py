@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.fork_server import python
+from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import eventually
+
+
+def noting_python(place: Path) -> dict[str, str]:
+    """Return what has index daemons started by a program that notes their arguments and environment in the file `told`."""
+    program = place / "python"
+    program.write_text(f'#!/bin/sh\n(env; echo "$@") >> "{place}/told"\nexec "{python()}" "$@"\n')
+    program.chmod(0o700)
+    return {PYTHON: str(program)}
 
 
 def is_running(pid: int) -> bool:

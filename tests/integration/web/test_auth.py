@@ -21,8 +21,8 @@ from werkzeug.test import TestResponse
 from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
-from tests.support.light_parts import PYTHON
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
+from tests.support.processes import noting_python
 
 ROOT = "/api/v1"
 READS = (
@@ -48,9 +48,7 @@ PROXIED = ("PROXY_HEADER", "ANONYMOUS")
 """The wiki believes the headers of a proxy, whatever `READ_ACCESS` says: here it would let in everybody."""
 BEARER = {"Authorization": f"Bearer {KEY}"}
 WRONG = {"Authorization": "Bearer wrong"}
-NOT_FORKED = {PYTHON: ""}
-"""A forked index process would show another's environment and command."""
-SHARED = {**NOT_FORKED, "EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
+SHARED = {"EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
 _META_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
 
 Wikis = Mapping[tuple[str, str], LiveWiki]
@@ -65,7 +63,13 @@ def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | by
     with ExitStack() as running:
         for method, access in (*(("", access) for access in ACCESSES), PROXIED):
             approves = str(access != "REGISTERED")
-            settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
+            settings: dict[str, Any] = {
+                **SHARED,
+                **noting_python(place),
+                "AUTH_METHOD": method,
+                "READ_ACCESS": access,
+                "AUTO_APPROVAL": approves,
+            }
             started[method, access] = running.enter_context(LiveWiki(repository, place / "index", **settings))
         started[PROXIED].wait_until_indexed()
         yield started
@@ -126,10 +130,8 @@ def assert_may(
     """Ask every route as somebody, and compare the status with what is expected."""
     given: dict[str, int] = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in (*READS, *OPEN)}
     batch = session.post(f"{wiki.url}{ROOT}/semantic-search", json={"queries": ["radiator"]}, headers=headers)
-    heads = {path: session.head(wiki.url + ROOT + path, headers=headers).status_code for path in READS}
     assert given == dict.fromkeys(READS, read) | dict.fromkeys(OPEN, everyone)
     assert batch.status_code == read
-    assert heads == dict.fromkeys(READS, read)
     looks = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in ADMIN_READS}
     assert looks == dict.fromkeys(ADMIN_READS, 200 if reindex == 202 else reindex)
     figures = session.get(f"{wiki.url}{ROOT}/semantic-search/metrics", headers=headers | {"Via": "1.1 proxy"})
@@ -202,8 +204,6 @@ def test_headers_of_a_proxy(
         (["READ;WRITE"], set()),
         (["READ\N{NO-BREAK SPACE}"], {"READ"}),
         (["READ,\xff\xfe"], {"READ"}),
-        (["WRITE"], {"WRITE"}),
-        (["ADMIN"], {"ADMIN"}),
     ],
 )
 def test_odd_headers_of_a_proxy_give_no_more_than_they_say(wikis: Wikis, roles: list[str], granted: set[str]) -> None:
@@ -343,15 +343,17 @@ def test_a_refusal_says_how_to_log_in_and_nothing_else(wikis: Wikis) -> None:
     assert "Heating" not in reply.text
 
 
-@pytest.mark.parametrize("headers", [{}, WRONG], ids=["nobody", "wrong key"])
-def test_head_and_options_tell_nothing(wikis: Wikis, headers: dict[str, str]) -> None:
-    wiki = wikis["", "APPROVED"]
+@pytest.mark.parametrize(("person", "headers", "status"), [("nobody", {}, 401), ("nobody", WRONG, 401), ("guest", {}, 403)])
+def test_head_and_options_tell_nothing(
+    wikis: Wikis, people: dict[str, requests.Session], person: str, headers: dict[str, str], status: int
+) -> None:
+    wiki, session = wikis["", "APPROVED"], people[person]
     for path in READS:
-        answer = requests.options(wiki.url + ROOT + path, headers=headers | {"Origin": "https://evil.example"})
+        answer = session.options(wiki.url + ROOT + path, headers=headers | {"Origin": "https://evil.example"})
         assert (answer.status_code, answer.content) == (204, b"")
         assert not [name for name in answer.headers if name.lower().startswith("access-control")]
-        head, get = (requests.request(method, wiki.url + ROOT + path, headers=headers) for method in ("HEAD", "GET"))
-        assert head.status_code == get.status_code == 401
+        head, get = (session.request(method, wiki.url + ROOT + path, headers=headers) for method in ("HEAD", "GET"))
+        assert head.status_code == get.status_code == status
         assert (head.content, head.headers["Content-Length"]) == (b"", str(len(get.content)))
 
 
@@ -400,8 +402,7 @@ def test_a_browser_keeps_the_session_from_other_sites(wikis: Wikis) -> None:
 def test_the_key_is_neither_logged_nor_given_to_the_index_process(wikis: Wikis) -> None:
     wiki = wikis["", "APPROVED"]
     assert wiki.api("GET", READS[0], key="a-wrong-key").status == 401
-    process = Path("/proc") / str(wiki.status()["owner_pid"])
-    told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+    told = (wiki.data_dir.parent / "told").read_bytes()
     assert b"SEMANTIC_DATA_DIR" in told
     logs = b"".join(path.read_bytes() for path in wiki.data_dir.rglob("*") if path.is_file()) + wiki.log.encode()
     assert b"POST /api/v1/reindex" in logs
@@ -501,7 +502,7 @@ def test_what_is_no_route_of_ours_is_a_page_of_the_wiki_without_markup_of_the_re
 
 def test_a_query_string_has_a_limit(client: FlaskClient) -> None:
     for path in (*READS, *OPEN):
-        answer = client.get(f"{ROOT}{path}".partition("?")[0] + "?q=x&x=" + "%" * MAX_QUERY_STRING_BYTES, headers=BEARER)
+        answer = client.get(f"{ROOT}{path}".partition("?")[0] + "?q=x&x=" + "x" * MAX_QUERY_STRING_BYTES, headers=BEARER)
         assert_harmless(answer)
         assert answer.status_code == 414
         assert "65,536" in answer.text
