@@ -29,7 +29,7 @@ def generated() -> Pages:
     nouns = ("backup", "restore", "plan", "disk", "server", "alert", "mail", "queue", "index", "page", "search")
     words = [*nouns, "user", "group", "access", "token", "report"]
     pages: Pages = {}
-    for number in range(60):
+    for number in range(30):
         folder, name = draw.choice(words), f"{draw.choice(words)}-{draw.choice(words)}-{number}"
         text = [" ".join(draw.choices(words, k=40)).capitalize() + "." for _ in range(3)]
         section = f"{draw.choice(words)} {draw.choice(words)} {draw.choice(words)} {number}".title()
@@ -52,7 +52,7 @@ def wiki(
         return
     pages, place = generated(), tmp_path_factory.mktemp("names")
     index = opened(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
-    yield index, pages, dict(list(pages.items())[::EACH])
+    yield index, pages, dict(list(pages.items())[:: EACH // 2])
     index.close()
 
 
