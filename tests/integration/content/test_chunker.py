@@ -29,9 +29,8 @@ def shrunk(profile: Profile, by: int) -> Profile:
 SIZES = ("minilm:min=0,overlap=0", "fixed:target=100,overlap=99,max=100", "heading2:page=9000")
 
 
-@pytest.mark.parametrize("name", [*PROFILES, *SIZES])
-@settings(max_examples=20)
-@given(source=PAGES | RAW, scale=st.sampled_from([1, 4]))
+@settings(max_examples=80)
+@given(name=st.sampled_from([*PROFILES, *SIZES]), source=PAGES | RAW, scale=st.sampled_from([1, 4]))
 def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: str, source: str, scale: int) -> None:
     profile = shrunk(profile_named(name, PROFILES[name.partition(":")[0]].window), 1 if name in SIZES else scale)
     document = parse_markdown(source)

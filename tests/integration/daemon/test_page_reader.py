@@ -238,22 +238,32 @@ class Plugin:
         app.register_blueprint(other)
         app.extensions["csrf"].exempt(other)
 
+    @hookimpl(tryfirst=True)
+    def page_saved(self, pagepath):
+        raise RuntimeError("the other plugin fails")
+
 plugin = Plugin()
 """
 
 
 def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_path: Path) -> None:
     fake_package(tmp_path / "site", "otherapi", "1.0", "otherapi = otherapi:plugin", _OTHER)
-    repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n"})
+    repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n", "home.md": "# Home\n"})
     # A forked wiki would know only the plugins of the process that it is forked from.
     command = (sys.executable, "-m", "flask", "--app", "otterwiki.server", "run", "--port", "{port}")
-    with LiveWiki(repository, tmp_path / "index", command=command, PYTHONPATH=str(tmp_path / "site")) as both:
+    writing = {"SEMANTIC_ALLOW_WRITE": "true", "SEMANTIC_WRITE_AS": "admin@example.org"}
+    with LiveWiki(repository, tmp_path / "index", command=command, PYTHONPATH=str(tmp_path / "site"), **writing) as both:
         both.wait_until_indexed()
         assert both.api("PUT", "/pages/a/b").json == {"by": "other", "put": "a/b"}
         assert both.api("GET", "/pages/a/history").json == {"by": "other", "history": "a"}
         assert both.api("GET", "/pages/a").status == 200
         assert both.api("GET", f"{PAGES}/a").json["content"] == "# A\n\nText.\n"
-        assert [each["path"] for each in both.api("GET", PAGES).json["pages"]] == ["a"]
+        assert [each["path"] for each in both.api("GET", PAGES).json["pages"]] == ["a", "home"]
+        both.log_in()
+        written = both.api("PUT", f"{PAGES}/new", json_body={"text": "# New\n"})
+        assert (written.status, written.json["indexed"]) == (200, True), "though the other plugin fails afterwards"
+        assert "the other plugin fails" in both.log
+        assert git(repository, "show", "HEAD:new.md") == "# New"
 
 
 # Without a wiki

@@ -20,19 +20,11 @@ from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repo
 from tests.support.mcp_clients import Agent, Server, http_server, text_of
 
 ODD_PATHS = [
-    "odd/with two spaces",
-    "odd/Über Straße",
-    "odd/emoji 😀",
-    "odd/a#b",
+    "odd/Über zwei Straßen 😀",
     "odd/100%",
     "odd/50%25 off",
-    "odd/what?",
-    'odd/say "hi"',
-    "odd/it's",
-    "odd/c++ & d",
-    "odd/x=1;y",
-    "odd/[brackets]",
-    "odd/a..b",
+    'odd/say "what?" it\'s a#b',
+    "odd/x=1;y..[c++] & d",
     "C: drive/x",
 ]
 LONG = "# Long\n\n" + "\n\n".join(
@@ -270,7 +262,6 @@ ALIASES = {"search_markdown", "reindex_documents", "update_files"}
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), set()),
         (("--allow-reindex",), set()),
         (("--aliases",), {"search_markdown"}),
         (("--aliases", "--allow-reindex"), ALIASES),
@@ -315,7 +306,7 @@ def test_an_alias_answers_as_the_tool_that_it_stands_for(wiki: LiveWiki, connect
         assert rebuilt["pages"] > 2
 
 
-def test_twenty_calls_at_once_are_all_answered(agent: Agent) -> None:
+def test_ten_calls_at_once_are_all_answered(agent: Agent) -> None:
     async def ask(client: Client) -> list[str]:
         answers: list[str] = []
 
@@ -324,13 +315,13 @@ def test_twenty_calls_at_once_are_all_answered(agent: Agent) -> None:
             answers.append(text_of(answer))
 
         async with anyio.create_task_group() as group:
-            for number in range(1, 21):
+            for number in range(1, 11):
                 group.start_soon(call, number)
         return answers
 
     answers = agent.ask(ask)
-    assert len(answers) == 20
-    assert all(any(f"In chapter {number} line 3 " in answer for answer in answers) for number in range(1, 21))
+    assert len(answers) == 10
+    assert all(any(f"In chapter {number} line 3 " in answer for answer in answers) for number in range(1, 11))
 
 
 def test_what_is_saved_is_found_by_a_search_that_waits(wiki: LiveWiki, web: Agent) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import subprocess
 import threading
@@ -17,7 +16,6 @@ import pytest
 
 from tests.support.fork_server import python
 from tests.support.live_wiki import LiveWiki, Reply, commit, git, head_of, make_repository
-from tests.support.packages import fake_package
 
 _GARDEN = """\
 # Garden
@@ -44,18 +42,6 @@ SETTINGS: dict[str, Any] = {
     "SEMANTIC_WRITE_AS": "admin@example.org",
     "SEMANTIC_EXCLUDE": "secret/**",
 }
-_FAILING_PLUGIN = """\
-from otterwiki.plugins import hookimpl
-
-
-class Plugin:
-    @hookimpl(tryfirst=True)
-    def page_saved(self, pagepath):
-        raise RuntimeError
-
-
-plugin = Plugin()
-"""
 ROUTE = "/api/v1/semantic-search/pages/"
 
 
@@ -350,17 +336,18 @@ def test_who_may_write_but_not_read_is_told_nothing(wiki: LiveWiki) -> None:
     assert git(wiki.repository, "log", "-1", "--format=%an <%ae>") == "Proxied by a proxy <proxied@example.org>"
 
 
-def test_without_permission_nothing_is_written_and_anonymous_people_write_where_the_wiki_lets_them(wiki: LiveWiki) -> None:
-    body, headers = b'{"text": "# Anonymous"}', {"Content-Type": "application/json"}
-    for access, status in (("APPROVED", 401), ("ANONYMOUS", 200)):
-        with LiveWiki(
-            wiki.repository, wiki.data_dir, **SETTINGS | {"WRITE_ACCESS": access, "READ_ACCESS": "ANONYMOUS"}
-        ) as other:
-            token = {"X-CSRFToken": other.csrf_token("/-/login")}
-            reply = other.request("PUT", f"{ROUTE}notes/anonymous", body, headers | token)
-            assert reply.status == status, reply.text
-            if status == 200:
-                assert error_of(other.request("PUT", f"{ROUTE}notes/forged", body, headers)) == (403, "csrf_failed")
+def put_anonymously(wiki: LiveWiki) -> Reply:
+    headers = {"X-CSRFToken": wiki.csrf_token("/-/login"), "Content-Type": "application/json"}
+    return wiki.request("PUT", f"{ROUTE}notes/anonymous", b'{"text": "# Anonymous"}', headers)
+
+
+def test_anonymous_people_write_where_the_wiki_lets_them(wiki: LiveWiki) -> None:
+    settings = {"WRITE_ACCESS": "ANONYMOUS", "READ_ACCESS": "ANONYMOUS"}
+    with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | settings) as other:
+        reply = put_anonymously(other)
+        assert reply.status == 200, reply.text
+        forged = other.request("PUT", f"{ROUTE}notes/forged", b'{"text": "# Forged"}', {"Content-Type": "application/json"})
+        assert error_of(forged) == (403, "csrf_failed")
     assert git(wiki.repository, "log", "-1", "--format=%an <%ae>") == "Anonymous <>"
 
 
@@ -373,6 +360,7 @@ def test_an_account_without_the_permission_writes_nothing(wiki: LiveWiki) -> Non
         "EMAIL_NEEDS_CONFIRMATION": "False",
     }
     with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | settings) as other:
+        assert put_anonymously(other).status == 401
         other.log_in("reader")
         headers = {"X-CSRFToken": other.csrf_token("/-/settings"), "Content-Type": "application/json"}
         reply = other.request("PUT", f"{ROUTE}notes/reader", b'{"text": "# Reader"}', headers)
@@ -400,12 +388,11 @@ def test_strangers_and_wrong_keys_write_nothing(wiki: LiveWiki) -> None:
     assert head_of(wiki.repository) == before
 
 
-def test_a_key_without_an_account_writes_nothing(tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repository", PAGES)
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_ALLOW_WRITE="true") as live:
-        before = head_of(repository)
-        assert error_of(put(live, "notes/new", text="# New\n")) == (403, "forbidden")
-        assert head_of(repository) == before
+def test_a_key_without_an_account_writes_nothing(wiki: LiveWiki) -> None:
+    before = head_of(wiki.repository)
+    with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | {"SEMANTIC_WRITE_AS": ""}) as other:
+        assert error_of(put(other, "notes/new", text="# New\n")) == (403, "forbidden")
+    assert head_of(wiki.repository) == before
 
 
 @pytest.mark.parametrize(
@@ -460,18 +447,6 @@ def test_a_file_that_the_wiki_would_save_elsewhere_is_not_forked(wiki: LiveWiki)
     assert reply.status == 503
     assert "rename the page" in reply.text
     assert not (wiki.repository / "upper.md").exists()
-
-
-def test_a_page_is_saved_though_another_plugin_fails_afterwards(tmp_path: Path) -> None:
-    fake_package(tmp_path / "plugins", "failing", "1.0", "failing = failing:plugin", _FAILING_PLUGIN)
-    repository = make_repository(tmp_path / "repository", PAGES)
-    path = os.pathsep.join((str(tmp_path / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])))
-    with LiveWiki(repository, tmp_path / "index", PYTHONPATH=path, **SETTINGS) as live:
-        live.log_in()
-        written = put(live, "notes/hooked", text="# Hooked\n")
-        assert (written.status, written.json["indexed"]) == (200, True)
-        assert (repository / "notes/hooked.md").read_text() == "# Hooked\n"
-        assert git(repository, "status", "--porcelain") == ""
 
 
 def test_a_save_that_fails_leaves_the_page_as_it_was(wiki: LiveWiki) -> None:
