@@ -18,6 +18,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.search_log import NAME
+from otterwiki_semantic.indexing import sync_job
 from otterwiki_semantic.search.evaluation import JudgedQuery
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import LiveWiki, commit, eventually, head_of, make_repository
@@ -87,9 +88,16 @@ def test_a_sync_that_fails_is_listed_once_with_its_error(settings: Settings, ind
     assert [sync.error for sync in index.insight().syncs] == [None, failed.error, None]
 
 
+@pytest.fixture
+def three_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sync_job._KEPT_SYNCS == 20
+    monkeypatch.setattr(sync_job, "_KEPT_SYNCS", 3)
+
+
+@pytest.mark.usefixtures("three_kept")
 def test_the_last_20_syncs_are_kept(settings: Settings, index: IndexEngine) -> None:
     heads = []
-    for number in range(22):
+    for number in range(5):
         heads.append(commit(settings.repository, {"counter.md": f"# Counter\n\nIt stands at {number}.\n"}))
         index.notify()
         eventually(lambda: newest(index).commit == heads[-1])

@@ -251,7 +251,7 @@ def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n", "home.md": "# Home\n"})
     # A forked wiki would know only the plugins of the process that it is forked from.
     command = (sys.executable, "-m", "flask", "--app", "otterwiki.server", "run", "--port", "{port}")
-    writing = {"SEMANTIC_ALLOW_WRITE": "true", "SEMANTIC_WRITE_AS": "admin@example.org"}
+    writing: dict[str, Any] = {"SEMANTIC_ALLOW_WRITE": "true", "SEMANTIC_WRITE_AS": "admin@example.org"}
     with LiveWiki(repository, tmp_path / "index", command=command, PYTHONPATH=str(tmp_path / "site"), **writing) as both:
         both.wait_until_indexed()
         assert both.api("PUT", "/pages/a/b").json == {"by": "other", "put": "a/b"}
