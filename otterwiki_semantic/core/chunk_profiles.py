@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from otterwiki_semantic.core.errors import ConfigError
@@ -59,15 +60,20 @@ class Profile:
     @property
     def fingerprint(self) -> str:
         """The identity of the profile and of the chunker's version."""
-        values = astuple(self)
-        others = zip(fields(self)[_ALWAYS_NAMED:], values[_ALWAYS_NAMED:], strict=True)
-        named = (f"{field.name}={value}" for field, value in others if value != field.default)
-        return "/".join(map(str, (CHUNKING_VERSION, *values[:_ALWAYS_NAMED], *named)))
+        return _fingerprint(self)
 
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes that can be set, by their names in ``SEMANTIC_CHUNKS``."""
         return {name: getattr(self, field) for name, field in _SIZES.items()}
+
+
+@cache
+def _fingerprint(profile: Profile) -> str:
+    values = astuple(profile)
+    others = zip(fields(profile)[_ALWAYS_NAMED:], values[_ALWAYS_NAMED:], strict=True)
+    named = (f"{field.name}={value}" for field, value in others if value != field.default)
+    return "/".join(map(str, (CHUNKING_VERSION, *values[:_ALWAYS_NAMED], *named)))
 
 
 PROFILES = {

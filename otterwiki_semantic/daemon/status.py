@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from typing import Literal
 
@@ -59,7 +59,8 @@ class StatusReport:
         while True:
             generation = self._manager.serving
             try:
-                return self._status_of(generation, self._manager.syncs.error, urls)
+                with generation.catalog.snapshot() if generation else nullcontext():
+                    return self._status_of(generation, self._manager.syncs.error, urls)
             except CatalogError as error:
                 if self._manager.serving is generation:  # not being replaced
                     return self._status_of(None, error, urls)
