@@ -88,20 +88,16 @@ def test_a_sync_that_fails_is_listed_once_with_its_error(settings: Settings, ind
     assert [sync.error for sync in index.insight().syncs] == [None, failed.error, None]
 
 
-@pytest.fixture
-def three_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_20_syncs_are_kept(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sync_job._KEPT_SYNCS == 20
     monkeypatch.setattr(sync_job, "_KEPT_SYNCS", 3)
-
-
-@pytest.mark.usefixtures("three_kept")
-def test_the_last_20_syncs_are_kept(settings: Settings, index: IndexEngine) -> None:
     heads = []
-    for number in range(5):
-        heads.append(commit(settings.repository, {"counter.md": f"# Counter\n\nIt stands at {number}.\n"}))
-        index.notify()
-        eventually(lambda: newest(index).commit == heads[-1])
-    assert [sync.commit for sync in index.insight().syncs] == heads[:1:-1]
+    with closing(opened(settings)) as index:
+        for number in range(5):
+            heads.append(commit(settings.repository, {"counter.md": f"# Counter\n\nIt stands at {number}.\n"}))
+            index.notify()
+            eventually(lambda: newest(index).commit == heads[-1])
+        assert [sync.commit for sync in index.insight().syncs] == heads[:1:-1]
 
 
 # What it takes
