@@ -26,8 +26,8 @@ from tests.support.live_wiki import commit, eventually, is_settled, make_reposit
 pytestmark = pytest.mark.real_parts
 
 _SECONDS = 0.5
-_EACH = 8
-"""Of the files, each eighth is also indexed while searches are asked."""
+_EACH = 4
+"""Of the files, each fourth is also indexed while searches are asked."""
 _CONNECT = """
 import socket, otterwiki_semantic.core.worker_process as worker_process
 worker_process.forbid_network()
