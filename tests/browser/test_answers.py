@@ -113,7 +113,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(page.get_by_role("button", name="Show an answer")).to_be_hidden()
         if look != "plain":
             check_policy(page)
-            check_looks(page, "#semantic-answer", "answer")
+            check_looks(page, "#semantic-search", "answer")
         target = (note.get_attribute("href") or "").partition("#")[0]
         note.click()
         expect(page).to_have_url(re.compile(re.escape(target)))
