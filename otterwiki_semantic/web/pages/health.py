@@ -57,9 +57,12 @@ def health() -> ResponseReturnValue:
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     else:
-        counts = sorted(report.counts, key=lambda count: (not count.open, _ORDER.index(count.kind)))
+        whole = extension().index.health(structs.replace(asked, kind=None, limit=1)) if asked.kind else report
+        counts, kinds = (
+            sorted(each.counts, key=lambda count: (not count.open, _ORDER.index(count.kind))) for each in (report, whole)
+        )
         sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in counts]
-        values |= {"report": report, "sections": sections, "shows_dismissed": asked.dismissed}
+        values |= {"report": report, "kinds": kinds, "sections": sections, "shows_dismissed": asked.dismissed}
     return render_page("health.html", title="Wiki health", **values), status
 
 
