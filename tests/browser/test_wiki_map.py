@@ -309,6 +309,7 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field.fill("constitutional law of the roman republic")
     expect(status).to_have_text("Nothing in this wiki seems to be about this.")
     expect(page.get_by_role("link", name="Show as a list")).to_be_hidden()
+    expect(page.get_by_role("link", name="Search for the exact words")).to_be_visible()
     assert labels(page)
     page.route("**/api/v1/**", lambda route: route.abort())
     field.fill("zigbee")

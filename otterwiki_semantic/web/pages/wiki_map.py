@@ -39,6 +39,8 @@ _RINGS = (5, 6, 8, "others", "none")
 _SIDE, _MARGIN = 1000, 60
 """Units of the picture for positions from 0 to 1, and its margin."""
 COLOUR_BY = {"folder": "Folder", "category": "Category", "cluster": "Meaning"}
+_FEWEST = 3
+"""Groups by meaning that are worth colours."""
 _LARGE = 0.2
 """Share of a group by meaning from which the page of a folder may name it."""
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
@@ -97,7 +99,7 @@ def map_page() -> ResponseReturnValue:
         found = extension().index.map(page_urls())
         values["map"] = found
         if found.state is MapState.READY:
-            has_clusters = any(point.cluster for point in found.points)
+            has_clusters = len({point.cluster for point in found.points} - {None}) >= _FEWEST
             choices = {by: name for by, name in COLOUR_BY.items() if by != "cluster" or has_clusters}
             by = request.args.get("by", "")
             if by not in choices:

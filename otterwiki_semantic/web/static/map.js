@@ -1,6 +1,6 @@
 // The map of the wiki: moves and labels the picture that is in the page, and highlights search results as you type.
 import { placeLabels } from "./map_labels.js";
-import { delayed, element, latest } from "./parts.js";
+import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
 const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, NEAREST = 3;
@@ -215,6 +215,7 @@ function searching(points, highlight) {
     highlight(found);
     status.textContent = text;
     byId("list").hidden = !found?.size;
+    byId("actions").replaceChildren();
   }
 
   async function find(query, draft) {
@@ -229,6 +230,9 @@ function searching(points, highlight) {
     const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
     const found = new Set(relevant.filter(Boolean)), count = found.size;
     light(count ? found : null, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
+    if (count) return;
+    const page = await fetchPart(`${SEARCH}/results?${new URLSearchParams({ q: query, draft: 1 })}`, { signal });
+    byId("actions").replaceChildren(...page.content.querySelectorAll(".semantic-nothing")); // what the search page offers
   }
 
   function search(draft) {

@@ -49,7 +49,7 @@ function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
   return placed;
 }
 
-// Puts labels into a group of the picture: of the selected point, the few found, and pages that groups are named after in any case, of others as far as there is room.
+// Puts labels into a group of the picture: of the selected point and the near ones, the few found, and pages that groups are named after in any case, of others as far as there is room.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
 // They leave room for the lines. While a page is selected, a label keeps its side of the point.
 export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius, covered }) {
@@ -67,7 +67,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
-  const isForced = (point) => point === here || named.includes(point) || (isFound(point) && found.size <= FEW);
+  const isForced = (point) => point === here || near.includes(point) || named.includes(point) || (isFound(point) && found.size <= FEW);
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
