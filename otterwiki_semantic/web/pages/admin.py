@@ -18,11 +18,13 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.humanize import count as counted
 from otterwiki_semantic.core.humanize import day, duration
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
-from otterwiki_semantic.core.records import RebuildState, ReindexRequest, SearchHour, query_text
+from otterwiki_semantic.core.records import QualityRecord, RebuildState, ReindexRequest, SearchHour, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
 
+_CLEARLY = 0.05
+"""Loss of recall between two evaluations that is reported."""
 _SHORT = 36
 """Hours that the charts divide by six; longer times are divided into days, at most seven."""
 
@@ -116,7 +118,7 @@ def disconnect() -> ResponseReturnValue:
 
 
 def _state() -> dict[str, Any]:
-    """Return the values of the index's state; its `kind` is ``ok``, ``working`` or ``attention``."""
+    """Return the values of the index's state; its `kind` is ``ok``, ``notice``, ``working`` or ``attention``."""
     service = extension().index
     try:
         status = service.status(page_urls())
@@ -126,7 +128,21 @@ def _state() -> dict[str, Any]:
     is_rebuilding = status.rebuild.state is RebuildState.RUNNING
     is_working = is_rebuilding or status.status == "indexing"
     values |= {"is_rebuilding": is_rebuilding, "progress": status.rebuild if is_rebuilding else status.progress}
-    return {**values, "is_working": is_working, "kind": "attention" if status.problems else "working" if is_working else "ok"}
+    notes = quality_notes(values["insight"].quality)
+    kind = "attention" if status.problems else "working" if is_working else "notice" if notes else "ok"
+    return {**values, "is_working": is_working, "kind": kind, "notes": notes}
+
+
+def quality_notes(quality: Sequence[QualityRecord]) -> list[str]:
+    """Return what is wrong with the latest of the evaluations, newest first."""
+    last, before = (*quality[:2], None, None)[:2]
+    notes = []
+    if last and before and last.queries == before.queries and before.recall_at_10 - last.recall_at_10 >= _CLEARLY:
+        change = f"{last.recall_at_10:.0%} of the expected pages, after {before.recall_at_10:.0%}"
+        notes.append(f"Judged queries find {change} in the evaluation before.")
+    if last and last.unanswerable:
+        notes.append(f"The pages for {last.unanswerable} of the {last.queries} judged queries are not in the index.")
+    return notes
 
 
 def _work() -> dict[str, Any]:
@@ -168,5 +184,5 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
 
 
 def _round_top(most: float) -> int:
-    """Round up to 10, 20, 50, 100, 200 and so on."""
-    return next(top for power in count(1) for step in (1, 2, 5) if most <= (top := step * int(10**power)))
+    """Round up to an even number of one digit and zeros, at least 2."""
+    return next(top for power in count() for step in range(1, 10) if most <= (top := step * int(10**power)) and not top % 2)
