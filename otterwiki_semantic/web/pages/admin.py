@@ -22,6 +22,7 @@ from otterwiki_semantic.core.records import QualityRecord, RebuildState, Reindex
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
+from otterwiki_semantic.web.pages.suggestions import close_paths
 
 _CLEARLY = 0.05
 """Loss of recall between two evaluations that is reported."""
@@ -82,8 +83,8 @@ def page() -> ResponseReturnValue:
             values["inspection"] = extension().index.inspect_page(page_path(query_text(values["path"], "path")))
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
-        if isinstance(error, PageNotFoundError) and error.nearest:
-            values |= {"message": f"The index has no page “{values['path']}”.", "nearest": error.nearest}
+        if isinstance(error, PageNotFoundError):
+            values |= {"message": f"The index has no page “{values['path']}”.", "nearest": close_paths(values["path"], error)}
     return render_page("inspect_page.html", title="Inspect a page", **values), status
 
 

@@ -98,11 +98,15 @@ def _title(path: str) -> str:
 
 
 def _paths_like(name: str) -> tuple[str, ...]:
-    """Return the pages that are spelled similarly, also after their last slash: the folder alone says little."""
     try:
         return (extension().index.related(name, 1).path,)
     except PageNotFoundError as error:
-        return tuple(path for path in error.nearest if get_close_matches(_last(name), [_last(path)]))
+        return close_paths(name, error)
+
+
+def close_paths(name: str, error: PageNotFoundError) -> tuple[str, ...]:
+    """Return the pages that are spelled similarly, also after their last slash: the folder alone says little."""
+    return tuple(path for path in error.nearest if get_close_matches(_last(name), [_last(path)]))
 
 
 def _last(path: str) -> str:
