@@ -97,7 +97,7 @@ def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
     for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
         if marker:
             yield Line("item", tuple(_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
-        elif number or not is_table or len(block) == 1 or line[0].text == _CUT or any(span.is_match for span in line):
+        elif number or not is_table or len(block) == 1 or line[0].text == _CUT:
             yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
 
 
