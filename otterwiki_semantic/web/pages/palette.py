@@ -131,7 +131,8 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
     if relevant := _relevant(answer):
-        return {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": _lead(answer), "summary": said}
+        shown = {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": _lead(answer)}
+        return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
     return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{_NOTHING} {said}"}

@@ -184,6 +184,7 @@ async function load(name, parameters) {
     if (error.name === "AbortError") return;
     status.replaceChildren(failure(error, search));
     settle();
+    activate();
   }
 }
 
