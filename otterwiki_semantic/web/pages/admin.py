@@ -122,14 +122,14 @@ def _state() -> dict[str, Any]:
     """Return the values of the index's state; its `kind` is ``ok``, ``notice``, ``working`` or ``attention``."""
     service = extension().index
     try:
-        status = service.status(page_urls())
-        values = {"status": status, "insight": service.insight(), "map": service.map(), "problems": status.problems}
+        status, insight = service.status(page_urls()), service.insight()
+        values = {"status": status, "insight": insight, "map": service.map(), "problems": status.problems}
     except SemanticError as error:
         return {"status": None, "problems": (problem(error),), "kind": "attention"}
     is_rebuilding = status.rebuild.state is RebuildState.RUNNING
     is_working = is_rebuilding or status.status == "indexing"
     values |= {"is_rebuilding": is_rebuilding, "progress": status.rebuild if is_rebuilding else status.progress}
-    notes = quality_notes(values["insight"].quality)
+    notes = quality_notes(insight.quality)
     kind = "attention" if status.problems else "working" if is_working else "notice" if notes else "ok"
     return {**values, "is_working": is_working, "kind": kind, "notes": notes}
 

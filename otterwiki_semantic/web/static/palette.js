@@ -108,7 +108,7 @@ function dropViewed() {
   if (!left.length) fill("names");
 }
 
-const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent !== null);
+const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent);
 
 function activate(option, isMoved = true) {
   for (const each of options.querySelectorAll("[aria-selected]")) each.removeAttribute("aria-selected");
@@ -154,7 +154,7 @@ function answer() {
 /** Number the options, and keep the one that somebody moved to; else the first that fits is active. */
 function settle() {
   const shown = all();
-  for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
+  shown.forEach((option, number) => (option.id = `semantic-option-${number}`));
   const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
