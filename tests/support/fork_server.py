@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.light_parts import PYTHON, SESSION
+from tests.support.paths import ROOT
 
 _LIMITED = ("otterwiki_semantic.indexing.page_loader", "otterwiki_semantic.core.worker_process")
 _WEB = (
@@ -101,7 +102,9 @@ def started(kind: str, *arguments: str) -> str:
 
 
 def _start(address: str, *arguments: str) -> None:
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process that has threads cannot be forked safely
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    # A process that has threads cannot be forked safely.
+    environment = os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     with socket.socket(socket.AF_UNIX) as listener, (_session() / "alive").open() as alive:
         listener.bind(address)
         listener.listen(128)
