@@ -57,7 +57,10 @@ class Extract(NamedTuple):
 
 
 def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
-    """Return the lead, and up to three more extracts in the order of the results, which must have `units`, if any answers."""
+    """Return the lead, and up to three more extracts in the order of the results, which must have `units`, if any answers.
+
+    The question tells a row apart from the others of its table, or they are part of the lead.
+    """
     ranked = _ranked(hits)
     kind = answer_type(question, languages)
     lead = _lead(ranked, kind, languages)
@@ -68,7 +71,8 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     words = len(shown.split())
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
-        is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
+        is_other = each is not lead and not each.shares_table(lead)
+        is_new = is_other and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
             more.append(each)
             shown += f"\n{text.casefold()}"
@@ -114,8 +118,7 @@ def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequ
 
 def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the rows of a short table that have as many of the question's words as its row `lead`, in order; else the lead."""
-    is_row = lead.unit.kind is UnitKind.ROW
-    rows = [each for each in ranked if is_row and each.hit is lead.hit and each.unit.header == lead.unit.header]
+    rows = [each for each in ranked if each.shares_table(lead)]
     peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL]
     is_short = sum(len(each.text.split()) for each in peers) <= _MAX_WORDS and len(peers) <= 1 + _MAX_MORE
     return sorted(peers, key=lambda each: each.unit.range) if peers and is_short else [lead]
@@ -135,6 +138,11 @@ class _Candidate(NamedTuple):
     def text(self) -> str:
         """The unit's text, readable on its own."""
         return self._text(self.unit.range)
+
+    def shares_table(self, other: _Candidate) -> bool:
+        """Whether both are rows of the same table."""
+        is_row = self.unit.kind is UnitKind.ROW is other.unit.kind
+        return is_row and self.hit is other.hit and self.unit.header == other.unit.header
 
     def answers(self, kind: AnswerType | None, languages: Sequence[str]) -> bool:
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""

@@ -125,6 +125,7 @@ def test_rows_that_the_question_does_not_tell_apart_answer_together_in_the_order
     lead = find_lead("how long are weekly backups kept", [weekly], ["en"])
     assert lead is not None
     assert lead.text == "weekly – kept: 8"
+    assert answered("how long are weekly backups kept", weekly) == [("weekly – kept: 8",)]
 
 
 def test_only_a_question_has_a_lead() -> None:
