@@ -229,12 +229,13 @@ def test_with_another_model_words_are_complete_and_meaning_follows(
     changed.start()
     try:
         eventually(lambda: changed.status().generation != old)
-        rebuild = changed.status().rebuild  # before a search, whose pages are embedded first
+        # Before a search, whose pages are embedded first. Pages without vectors are counted once their embedding has begun.
+        eventually(lambda: changed.status().rebuild.pages_by_words == PAGES + 3)
+        rebuild = changed.status().rebuild
         answer = ask(changed, "unit60")
         assert (answer.results[0].path, answer.degraded) == ("p060", None)
         assert answer.index.progress
         assert rebuild.state is RebuildState.RUNNING
-        assert rebuild.pages_by_words == PAGES + 3
         commit(settings.repository, {"fresh.md": "# Fresh\n\nA page about gurgling radiators.\n"})
         model.free = "[Fresh]"
         changed.notify()
