@@ -284,7 +284,7 @@ def test_a_history_that_cannot_be_stored_is_a_problem(start: Open, settings: Set
     (settings.data_dir / "quality.json").mkdir(parents=True)
     index = start()
     assert len(records(index, 1)) == 1
-    (problem,) = index.status().problems
+    (problem,) = eventually(lambda: index.status().problems)
     assert "the figures of judged queries cannot be stored" in problem.message
     looked(index)
     assert len(index.insight().quality) == 1, "it is kept in memory"
