@@ -57,7 +57,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """Fork the processes that run tests from one that has collected them: importing all modules takes seven seconds."""
+    """Fork the workers from a process that has collected the tests: importing all modules takes seven seconds."""
     for spec in specs:
         spec.python = fork_server.started("tests", *config.invocation_params.args)
 

@@ -323,7 +323,7 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
         page.route("**/results?**", lambda route: route.abort())
         page.get_by_label("Question or words").fill("backup")
         expect(alert).to_be_visible()
-        results = page.locator("#semantic-results [data-query]")  # those that stay say what they are for
+        results = page.locator("#semantic-results [data-query]")  # results that stay name their query
         assert "Results for" in results.evaluate("each => getComputedStyle(each, '::before').content")
         assert results.get_attribute("data-query") == "zigbee"
 

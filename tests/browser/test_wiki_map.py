@@ -1,4 +1,4 @@
-"""The map of the wiki as it is drawn and used: with mouse, fingers and keys, on a phone, without scripts, and as a table."""
+"""The map of the wiki: drawn, used with mouse, touch and keyboard, on a phone, without scripts, and as a table."""
 
 from __future__ import annotations
 

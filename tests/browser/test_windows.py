@@ -1,6 +1,6 @@
 """Everything the plugin adds, in windows from a phone's to a wide screen's, in both looks, and with text twice as large.
 
-It is accessible, nothing moves for those who do not want it, and nothing is blocked by the policy that the wiki needs.
+It is accessible, respects reduced motion, and works under the Content-Security-Policy that the wiki needs.
 Other modules test what a page does, in one look."""
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def trail(hit: Hit) -> tuple[str, ...]:
 
 @pages.app_template_global("semantic_reasons")
 def shared_reasons(hits: Sequence[Hit], query: str, known: Sequence[str] = ()) -> list[str]:
-    """Return the reasons for the ranks of all these passages, without those that are known."""
+    """Return the reasons that all these passages share, without those in `known`."""
     first, *others = [reasons(hit, query) for hit in hits]
     return [reason for reason in first if reason not in known and all(reason in each for each in others)]
 
