@@ -104,7 +104,7 @@ class HealthReport(Struct, frozen=True, omit_defaults=True):
     findings: tuple[Finding, ...]
     """By kind, the most important first, up to `limit` of each kind."""
     counts: tuple[FindingCount, ...]
-    """Of every kind that was asked for."""
+    """Of every requested kind."""
     open: int
     """The number of open findings of these kinds."""
     state: HealthState

@@ -398,6 +398,8 @@ class HealthRequest(Request, frozen=True):
     """Pages that the wiki itself links to: its home page and those of its menu."""
     shows_queries: Internal[bool] = False
     """Whether to list what people searched for."""
+    counts_all: Internal[bool] = False
+    """Whether to count the findings of all kinds, not only of the requested one."""
 
 
 class DismissalRequest(Request, frozen=True):

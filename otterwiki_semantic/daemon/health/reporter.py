@@ -150,8 +150,9 @@ class HealthReporter:
         self._refresh()
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
-        asked = [request.kind] if request.kind else FindingKind
-        kinds = [kind for kind in asked if request.shows_queries or kind is not _QUESTIONS]
+        asked = {request.kind} if request.kind else set(FindingKind)
+        counted = FindingKind if request.counts_all else asked
+        kinds = [kind for kind in counted if request.shows_queries or kind is not _QUESTIONS]
         linked = {page_key(path.strip("/")) for path in request.linked}
         findings: list[Finding] = []
         counts = []
@@ -159,14 +160,14 @@ class HealthReporter:
             found = [each for each in (made.findings[kind] if made else ()) if not _is_linked(each, linked)]
             found = [structs.replace(each, is_dismissed=each.id in self._dismissals) for each in found]
             listed = sorted((each for each in found if each.is_open or request.dismissed), key=lambda each: each.is_dismissed)
-            findings += (_addressed(each, urls) for each in listed[: request.limit])
+            findings += (_addressed(each, urls) for each in listed[: request.limit] if kind in asked)
             dismissed = sum(each.is_dismissed for each in found)
             counts.append(FindingCount(kind, sum(each.is_open for each in found), dismissed))
         state = HealthState.READY if made else HealthState.UNAVAILABLE if self._message else HealthState.MAKING
         return HealthReport(
             findings=tuple(findings),
             counts=tuple(counts),
-            open=sum(count.open for count in counts),
+            open=sum(count.open for count in counts if count.kind in asked),
             state=state,
             is_current=self._is_current(self._manager.stable_generation()),
             made=made.moment if made else None,

@@ -52,16 +52,17 @@ def health() -> ResponseReturnValue:
     try:
         asked = parse_parameters(HealthRequest, {name: request.args.get(name) or None for name in ("kind", "dismissed")})
         limit = _ALL if asked.kind else _FEW
-        asked = structs.replace(asked, limit=limit, linked=linked_pages(), shows_queries=has_permission("ADMIN"))
+        is_admin = has_permission("ADMIN")
+        asked = structs.replace(asked, limit=limit, linked=linked_pages(), shows_queries=is_admin, counts_all=True)
         report = extension().index.health(asked, page_urls())
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     else:
-        whole = extension().index.health(structs.replace(asked, kind=None, limit=1)) if asked.kind else report
-        counts, kinds = (
-            sorted(each.counts, key=lambda count: (not count.open, _ORDER.index(count.kind))) for each in (report, whole)
-        )
-        sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in counts]
+        kinds = sorted(report.counts, key=lambda count: _ORDER.index(count.kind))
+        listed = sorted(kinds, key=lambda count: not count.open)
+        sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in listed]
+        kinds = [count for count in kinds if report.keeps_searches or count.kind is not FindingKind.UNANSWERED]
+        values["dismissed"] = sum(count.dismissed for count in report.counts if asked.kind in (None, count.kind))
         values |= {"report": report, "kinds": kinds, "sections": sections, "shows_dismissed": asked.dismissed}
     return render_page("health.html", title="Wiki health", **values), status
 

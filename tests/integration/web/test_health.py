@@ -145,8 +145,8 @@ def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, r
     assert report(wiki, people["admin"], kind="duplicate")["counts"] == [{"kind": "duplicate", "open": 0, "dismissed": 0}]
     shown = people["admin"].get(wiki.url + PAGE, params={"kind": "duplicate", "dismissed": "true"}).text
     assert "No duplicate passages" in shown
-    assert re.search(r'href="[^"]*kind=orphan[^"]*">Orphaned pages', shown)
-    assert re.search(r'aria-current="page">Duplicate passages', shown)
+    assert re.search(r'href="[^"]*kind=orphan[^"]*">Orphaned pages <[^>]*>1</span>', shown)
+    assert re.search(r'aria-current="page">Duplicate passages <[^>]*>0 <i class="fas fa-check"', shown)
     assert "<section" not in shown
     assert "Hide dismissed" not in shown
 
