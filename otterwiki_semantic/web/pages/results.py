@@ -43,6 +43,8 @@ class Menu(NamedTuple):
     name: str
     label: str
     choices: Sequence[Choice]
+    others: Sequence[str] = ()
+    """Other values of the parameter, which stay when this one is removed."""
 
 
 def results_view(answer: Answer, *, is_filtered: bool) -> dict[str, Any]:
@@ -135,16 +137,17 @@ def _place_of_names(hit: Hit) -> str:
     return "a heading" if is_heading else "the page title"
 
 
-def filter_menus(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the filters that can narrow the results; of those in use, only tags can be added."""
+def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
+    """Return the menus of the filters in use, and of those that can narrow the results; only tags can have several."""
     menus = []
-    for name in ("path", "tag", "category", "type"):
+    for name, label in FILTERS.items():
         values = [value for each, value in chosen if each == name]
-        if offered := _narrowing(answer, name, values) if not values or name == "tag" else []:
-            choices = (Choice(value, f"{value} ({n})") for value, n in offered)
-            menus.append(Menu(name, FILTERS[name], (Choice("", FILTERS[name]), *choices)))
-    ages = [] if "updated_since" in dict(chosen) else _ages(answer)
-    return [*menus, Menu("updated_since", "Changed", (Choice("", "Changed"), *ages))] if ages else menus
+        for value in values:
+            choices = Choice("", label), Choice(value, filter_name(name, value), is_chosen=True)
+            menus.append(Menu(name, label, choices, [other for other in values if other != value]))
+        if answer and (not values or name == "tag") and (offered := _offered(answer, name, values)):
+            menus.append(Menu(name, label, (Choice("", label), *offered)))
+    return menus
 
 
 def filter_name(name: str, value: str) -> str:
@@ -152,6 +155,12 @@ def filter_name(name: str, value: str) -> str:
     if name == "updated_since":
         value = next((period for start, period in _periods() if start == value), f"since {_day_of(value)}")
     return f"{FILTERS[name]}: {value}"
+
+
+def _offered(answer: Answer, name: str, taken: Sequence[str]) -> list[Choice]:
+    if name == "updated_since":
+        return _ages(answer)
+    return [Choice(value, f"{value} ({n})") for value, n in _narrowing(answer, name, taken)]
 
 
 def _day_of(value: str) -> str:

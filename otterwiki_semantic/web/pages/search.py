@@ -23,7 +23,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
-from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, filter_name, results_view
+from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
 MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
@@ -91,7 +91,7 @@ def preview() -> ResponseReturnValue:
 def _found() -> tuple[dict[str, Any], int]:
     query = request.args.get("q", "").strip()
     chosen = _chosen()
-    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, chosen), "filters": _filters(chosen)}
+    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, chosen)}
     if not query:
         return {**values, "examples": _examples()}, 200
     try:
@@ -117,16 +117,7 @@ def _menus(answer: Answer | None, chosen: list[tuple[str, str]]) -> list[Menu]:
     sort = request.args.get("sort", "")
     sorting, matching = _choices("sort", SORTS, sort), _choices("mode", MODES, request.args.get("mode", ""))
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
-    return [matching, *([sorting] if is_found or sort else []), *(filter_menus(answer, chosen) if answer else [])]
-
-
-def _filters(chosen: list[tuple[str, str]]) -> list[dict[str, str]]:
-    """Return the filters in use, each with the URL of the search without it."""
-    found = []
-    for name, value in chosen:
-        others: dict[str, Any] = {name: [other for each, other in chosen if each == name and other != value]}
-        found.append({"name": name, "value": value, "text": filter_name(name, value), "url": _address(**others)})
-    return found
+    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen)]
 
 
 def _choices(name: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
