@@ -14,18 +14,16 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.files import directory_size
-from otterwiki_semantic.core.records import Estimate, Mode
+from otterwiki_semantic.core.records import Estimate, Figures, Mode, fall
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search.evaluation import (
     RANKED_PAGES,
     RECALL,
     Ask,
-    Figures,
     JudgedQuery,
     Run,
     answerable,
-    fall,
     fingerprint,
     judge,
 )

@@ -19,7 +19,7 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall
+from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall, fall
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.previous_index import PreviousIndex
@@ -29,7 +29,6 @@ from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.serving_index import ServingIndex
 from otterwiki_semantic.indexing.sync import Stopped
 from otterwiki_semantic.indexing.sync_job import SyncJob
-from otterwiki_semantic.search.evaluation import fall
 from otterwiki_semantic.storage import Generation
 
 _RETRY_SECONDS = 600.0

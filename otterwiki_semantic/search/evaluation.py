@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -78,7 +78,6 @@ its latency `ms`, and whether a result was `relevant`. With questions, a run als
 """
 JUDGEMENTS = ("query", "kind", "page", "section", "answer")
 """Fields that a question's row copies from its entry in the query file."""
-_MAX_LOSS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,20 +333,6 @@ def read_json(path: Path) -> Any:
         raise ParameterError(f"{path} is not JSON: {error}") from error
 
 
-class Figures(NamedTuple):
-    """The metrics that decide whether an index may serve: means over the judged queries, 0 to 1."""
-
-    recall: float
-    """Recall@10 of hybrid searches."""
-    semantic_recall: float | None
-    """Recall@10 of searches by meaning alone; None if the index's model is not available."""
-    mrr: float
-    """Mean reciprocal rank of hybrid searches."""
-
-
-_NAMES = Figures("recall@10", "recall@10 by meaning alone", "MRR")  # type: ignore[arg-type]
-
-
 def judge(
     ask: Ask, queries: Iterable[JudgedQuery], rankings: Mapping[str, SearchOptions], *, only_pages: bool = False
 ) -> list[Run]:
@@ -402,11 +387,3 @@ def overlap(pages: Sequence[str], others: Sequence[str]) -> float:
     """Return the share of pages that two answers have in common; 1 if both are empty."""
     longest = max(len(pages), len(others))
     return len({*pages} & {*others}) / longest if longest else 1.0
-
-
-def fall(before: Figures, after: Figures) -> str | None:
-    """Return which metric fell by more than a tenth, with both values; None if none did or it is unknown."""
-    for name, old, new in zip(_NAMES, before, after, strict=True):
-        if old is not None and new is not None and new < old * (1 - _MAX_LOSS):
-            return f"{name} of judged queries is {new:.3f}, and was {old:.3f}"
-    return None

@@ -61,7 +61,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             expect(page.get_by_role("img", name=name)).to_be_visible()
         expect(page.locator("[aria-label^='Quality of answers']")).to_have_count(0)  # no chart of one value
         expect(page.locator("tr", has_text="Recall@10")).to_contain_text("0.500")
-        expect(page.locator("#index-work")).to_contain_text("1 of the 2 queries are not in the index")
+        expect(page.locator("#index-state .alert")).to_contain_text("1 of the 2 judged queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, "index")
 

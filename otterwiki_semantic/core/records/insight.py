@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -160,3 +160,26 @@ class PageInspection(Struct, frozen=True, omit_defaults=True):
     """The page in the wiki."""
     words_only: bool = False
     """Whether no model gets its text, because its front matter says `search: words`."""
+
+
+class Figures(NamedTuple):
+    """The metrics that decide whether an index may serve: means over the judged queries, 0 to 1."""
+
+    recall: float
+    """Recall@10 of hybrid searches."""
+    semantic_recall: float | None
+    """Recall@10 of searches by meaning alone; None if the index's model is not available."""
+    mrr: float
+    """Mean reciprocal rank of hybrid searches."""
+
+
+_NAMES = Figures("recall@10", "recall@10 by meaning alone", "MRR")  # type: ignore[arg-type]
+_MAX_LOSS = 0.1
+
+
+def fall(before: Figures, after: Figures) -> str | None:
+    """Return which metric fell by more than a tenth, with both values; None if none did or it is unknown."""
+    for name, old, new in zip(_NAMES, before, after, strict=True):
+        if old is not None and new is not None and new < old * (1 - _MAX_LOSS):
+            return f"{name} of judged queries is {new:.3f}, and was {old:.3f}"
+    return None

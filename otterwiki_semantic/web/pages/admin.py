@@ -18,16 +18,15 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.humanize import count as counted
 from otterwiki_semantic.core.humanize import day, duration
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
-from otterwiki_semantic.core.records import QualityRecord, RebuildState, ReindexRequest, SearchHour, query_text
+from otterwiki_semantic.core.records import Figures, QualityRecord, RebuildState, ReindexRequest, SearchHour, fall, query_text
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
 from otterwiki_semantic.web.pages.suggestions import close_paths
 
-_CLEARLY = 0.05
-"""Loss of recall between two evaluations that is reported."""
-_SHORT = 36
-"""Hours that the charts divide by six; longer times are divided into days, at most seven."""
+_DAY = 24
+_STEPS = ((24, 6), (48, 12), (96, _DAY))
+"""The hours that a chart may span, and those between its labels; two days if it spans more."""
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
@@ -119,7 +118,7 @@ def disconnect() -> ResponseReturnValue:
 
 
 def _state() -> dict[str, Any]:
-    """Return the values of the index's state; its `kind` is ``ok``, ``notice``, ``working`` or ``attention``."""
+    """Return the values of the index's state; its `kind` is ``ok``, ``working`` or ``attention``."""
     service = extension().index
     try:
         status, insight = service.status(page_urls()), service.insight()
@@ -129,21 +128,27 @@ def _state() -> dict[str, Any]:
     is_rebuilding = status.rebuild.state is RebuildState.RUNNING
     is_working = is_rebuilding or status.status == "indexing"
     values |= {"is_rebuilding": is_rebuilding, "progress": status.rebuild if is_rebuilding else status.progress}
-    notes = quality_notes(insight.quality)
-    kind = "attention" if status.problems else "working" if is_working else "notice" if notes else "ok"
-    return {**values, "is_working": is_working, "kind": kind, "notes": notes}
+    kind = "attention" if status.problems else "working" if is_working else "ok"
+    return {**values, "is_working": is_working, "kind": kind, "warnings": quality_warnings(insight.quality)}
 
 
-def quality_notes(quality: Sequence[QualityRecord]) -> list[str]:
-    """Return what is wrong with the latest of the evaluations, newest first."""
+def quality_warnings(quality: Sequence[QualityRecord]) -> list[str]:
+    """Return what is wrong with the latest of the checks, newest first; it is worse by the rule that refuses a new index."""
     last, before = (*quality[:2], None, None)[:2]
-    notes = []
-    if last and before and last.queries == before.queries and before.recall_at_10 - last.recall_at_10 >= _CLEARLY:
-        change = f"{last.recall_at_10:.0%} of the expected pages, after {before.recall_at_10:.0%}"
-        notes.append(f"Judged queries find {change} in the evaluation before.")
+    warnings = []
+    if last and before and last.queries == before.queries and (worse := fall(_figures(before), _figures(last))):
+        if last.recall_at_10 < before.recall_at_10:
+            found = f"{last.recall_at_10:.0%} of the expected pages, and found {before.recall_at_10:.0%}"
+            worse = f"it finds {found} in the check before"
+        warnings.append(f"Search got worse: {worse}.")
     if last and last.unanswerable:
-        notes.append(f"The pages for {last.unanswerable} of the {last.queries} judged queries are not in the index.")
-    return notes
+        missing = f"The pages expected for {last.unanswerable} of the {last.queries} judged queries are not in the index"
+        warnings.append(f"{missing}. Correct the file that SEMANTIC_EVAL_QUERIES names.")
+    return warnings
+
+
+def _figures(record: QualityRecord) -> Figures:
+    return Figures(record.recall_at_10, record.semantic_recall_at_10, record.mrr)
 
 
 def _work() -> dict[str, Any]:
@@ -158,30 +163,36 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
     """Return the values of the charts of searches per hour, or None without searches.
 
     `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
-    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis ends with the current hour, and
-    has the labels `times`; its `width` is in hours. `top_unanswered` is the upper end of the other scale.
+    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis begins and ends at whole times,
+    has the labels `times`, and is `width` hours long; `period` is the time from the first search until now. `top_unanswered` is
+    the upper end of the other scale.
     """
     if not hours:
         return None
-    starts = [datetime.fromisoformat(hour.hour).timestamp() // 3600 for hour in hours]
-    end = max(now // 3600, starts[-1]) + 1
+    starts = [int(datetime.fromisoformat(hour.hour).timestamp()) // 3600 for hour in hours]
+    end = max(int(now) // 3600, starts[-1]) + 1
     span = end - starts[0]
-    if span <= _SHORT:
-        ticks = [6 * step for step in range(max(4, ceil(span / 6)), 0, -1)]
-        times = [f"−{hours_ago} h" for hours_ago in ticks]
-    else:
-        ticks = [24 * step for step in range(min(7, ceil(span / 24)), 0, -1)]
-        times = [f"−{hours_ago // 24} d" for hours_ago in ticks]
-    start = min(starts[0], end - ticks[0])  # the first hour can have begun earlier
+    step = next((step for most, step in _STEPS if span <= most), 2 * _DAY)
+    stop = -(-end // step) * step
+    start = min(starts[0] // step * step, stop - _DAY)
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
     return {
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
         "decades": decades,
-        "times": [*times, "now"],
-        "width": end - start,
+        "times": [_tick(at, is_clock=step < _DAY) for at in range(start, stop + 1, step)],
+        "width": stop - start,
+        "period": counted(span, "hour") if step < _DAY else counted(ceil(span / _DAY), "day"),
         "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
     }
+
+
+def _tick(hour: int, *, is_clock: bool) -> Markup:
+    """Return the label of an hour since 1970: ``12:00``, which scripts show in local time, or ``31 Jan``."""
+    at = datetime.fromtimestamp(3600 * hour, UTC)
+    if is_clock:
+        return Markup('<time datetime="{}">{:%H:%M}</time>').format(at.isoformat(), at)
+    return Markup("{} {:%b}").format(at.day, at)
 
 
 def _round_top(most: float) -> int:

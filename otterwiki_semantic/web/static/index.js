@@ -23,7 +23,6 @@ async function load(place, isExpected) {
 }
 
 const mark = () => state.querySelector("[data-mark]")?.dataset.mark;
-const isWorking = () => !!state.querySelector("[data-is-working]");
 let seen = mark();
 
 async function look() {
@@ -36,5 +35,5 @@ async function look() {
   again();
 }
 
-const again = () => setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);
+const again = () => setTimeout(look, state.querySelector("[data-is-working]") ? WORKING_MS : IDLE_MS);
 again();

@@ -53,6 +53,6 @@ export function latest() {
 /** Show the times in a place in the local time zone. */
 export function localizeTimes(place) {
   for (const time of place.querySelectorAll('time[datetime*="T"]')) {
-    time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+    time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: time.textContent[5] && "medium", timeStyle: "short" }); // 12:00 has no date
   }
 }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from markupsafe import Markup
 from msgspec import structs
 
 from otterwiki_semantic.core.records import QualityRecord, SearchHour
-from otterwiki_semantic.web.pages.admin import latency_chart, quality_notes
+from otterwiki_semantic.web.pages.admin import latency_chart, quality_warnings
 
 
 def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
@@ -16,22 +17,24 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, p50, 100) for day, p50 in ((1, 10), (2, 1), (4, 0.1))]
     chart = latency_chart(hours, now)
     assert chart == {
-        "bars": list(zip((18, 42, 90), hours, (0, 0, 0), (1, 2, 2), strict=True)),
-        "times": ["−4 d", "−3 d", "−2 d", "−1 d", "now"],
+        "bars": list(zip((0, 24, 72), hours, (0, 0, 0), (1, 2, 2), strict=True)),
+        "times": ["1 Jan", "2 Jan", "3 Jan", "4 Jan", "5 Jan"],
         "width": 96,
+        "period": "4 days",
         "decades": 2,
         "top_unanswered": 2,
     }
     early = latency_chart([SearchHour("2025-12-28T05:00:00+00:00", 1, 0, 1, 1), *hours], now)
     assert early
-    assert (early["times"][0], early["bars"][0][0]) == ("−7 d", 0)
+    assert (early["times"], early["bars"][0][0]) == (["28 Dec", "30 Dec", "1 Jan", "3 Jan", "5 Jan"], 5)
     single = latency_chart(hours[-1:], now)
     assert single
-    assert (single["width"], single["bars"]) == (24, [(18, hours[-1], 0, 2)])
-    assert single["times"] == ["−24 h", "−18 h", "−12 h", "−6 h", "now"]
+    assert (single["width"], single["bars"], single["period"]) == (24, [(18, hours[-1], 0, 2)], "6 hours")
+    assert [Markup(time).striptags() for time in single["times"]] == ["06:00", "12:00", "18:00", "00:00", "06:00"]
     longer = latency_chart([SearchHour("2026-01-03T04:00:00+00:00", 1, 0, 1, 1)], now)
     assert longer
-    assert (longer["width"], longer["times"][0]) == (30, "−30 h")
+    assert [Markup(time).striptags() for time in longer["times"]] == ["00:00", "12:00", "00:00", "12:00"]
+    assert single["times"][0] == '<time datetime="2026-01-03T06:00:00+00:00">06:00</time>'
 
 
 def test_a_lower_recall_and_missing_pages_are_told() -> None:
@@ -49,11 +52,13 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
         mrr=0.5,
         zero_result_rate=0,
     )
-    worse, hardly = (structs.replace(before, recall_at_10=recall) for recall in (0.7, 0.78))
-    assert quality_notes([worse, before]) == [
-        "Judged queries find 70% of the expected pages, after 80% in the evaluation before."
+    worse, hardly = (structs.replace(before, recall_at_10=recall) for recall in (0.7, 0.73))
+    assert quality_warnings([worse, before]) == [
+        "Search got worse: it finds 70% of the expected pages, and found 80% in the check before."
     ]
-    assert quality_notes([hardly, before]) == quality_notes([before]) == quality_notes([]) == []
-    assert quality_notes([structs.replace(worse, queries=5), before]) == []
-    missing = structs.replace(before, unanswerable=1)
-    assert quality_notes([missing]) == ["The pages for 1 of the 4 judged queries are not in the index."]
+    assert quality_warnings([hardly, before]) == quality_warnings([before]) == quality_warnings([]) == []
+    assert quality_warnings([structs.replace(worse, queries=5), before]) == []
+    (later,) = quality_warnings([structs.replace(before, mrr=0.4), before])
+    assert later == "Search got worse: MRR of judged queries is 0.400, and was 0.500."
+    (missing,) = quality_warnings([structs.replace(before, unanswerable=1)])
+    assert missing.startswith("The pages expected for 1 of the 4 judged queries are not in the index. Correct the file")
