@@ -111,7 +111,7 @@ function dropViewed() {
 const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent);
 
 function activate(option, isMoved = true) {
-  for (const each of options.querySelectorAll("[aria-selected]")) each.removeAttribute("aria-selected");
+  active?.removeAttribute("aria-selected");
   active = option ?? null;
   isChosen = isMoved;
   if (active) {
@@ -155,7 +155,7 @@ function answer() {
 function settle() {
   const shown = all();
   shown.forEach((option, number) => (option.id = `semantic-option-${number}`));
-  const isSame = (each) => each.href === active.href && (each.href || each.textContent === active.textContent);
+  const isSame = (each) => each.textContent === active.textContent;
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
   activate(kept || parts.commands.querySelector("a") || named || shown[0], !!kept);
@@ -311,7 +311,8 @@ chip.addEventListener("click", () => {
   field.focus();
 });
 dialog.addEventListener("close", () => {
-  for (const abort of Object.values(next)) abort();
+  next.names(); // aborts what was asked before
+  next.passages();
   stop();
   showPreview(false);
 });
@@ -336,7 +337,7 @@ barField?.addEventListener("input", () => {
   const text = barField.value;
   barField.value = "";
   open(text);
-  field.setSelectionRange(text.length, text.length);
+  field.selectionStart = text.length;
 });
 
 if (here.title) remember("pages", { title: here.title, url: location.pathname, path: here.path });

@@ -1,8 +1,8 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen.
 import { delayed, element, fetchPart } from "./parts.js";
 
-const POINTED_MS = 150, PAGES = 20;
-const BLOCKS = ":is(p, li, pre, tr:has(td), dd):not(li *, dd *, td *)", FOLLOWING = 4; // Node.DOCUMENT_POSITION_FOLLOWING
+const POINTED_MS = 150;
+const BLOCKS = ":is(p, li, pre, tr:has(td), dd):not(li *, dd *, td *)";
 const CUT = 20; // letters by which a block is known that an excerpt may cut
 const pages = new Map(); // what was loaded, by URL
 const later = delayed(preview, POINTED_MS);
@@ -20,7 +20,6 @@ export async function preview(pane, passage) {
   const content = pages.get(source) ?? (await loaded(source).catch(() => null));
   if (shown !== passage) return; // another one was chosen meanwhile
   if (!content) return void (pane.hidden = true); // the wiki cannot be reached
-  if (pages.size > PAGES) pages.clear();
   pages.set(source, content);
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
@@ -59,7 +58,7 @@ const letters = (text) => text.replace(/[^\p{L}\p{N}]+/gu, "");
 function show(pane, passage) {
   const [anchor, directive] = new URL(passage.href).hash.slice(1).split(":~:text=");
   const heading = anchor && pane.querySelector("#" + CSS.escape("preview-" + decodeURIComponent(anchor)));
-  const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & FOLLOWING);
+  const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & 4); // Node.DOCUMENT_POSITION_FOLLOWING
   const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent);
   const ends = directive?.split(",").map(decodeURIComponent).map(letters); // a long sentence or a row is named by its ends
   const best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
@@ -67,6 +66,9 @@ function show(pane, passage) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
     for (let at = best; blocks[at] && (at === best || isQuoted(texts[at])); at += step) blocks[at].classList.add("semantic-best");
   }
+  const words = [...passage.querySelectorAll("mark")].map((each) => each.textContent.replace(/\W/g, "\\$&")).join("|");
+  const matched = new RegExp(`(?<![&\\w])(${words})(?![^<]*>)`, "gi"); // not in a tag or an entity
+  if (words) for (const each of pane.querySelectorAll(".semantic-best")) each.innerHTML = each.innerHTML.replace(matched, "<mark>$&</mark>");
   const box = (place) => place.getBoundingClientRect(), gap = pane.firstElementChild.offsetHeight + 12; // the title stays in view
   const scroll = (place) => (pane.scrollTop += box(place).top - box(pane).top - gap);
   pane.scrollTop = 0;

@@ -54,9 +54,8 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
     if (!menus) throw new Error("an error page of a proxy");
-    if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
-      const isRead = results.contains(document.activeElement);
-      const used = controls.contains(document.activeElement) ? document.activeElement.name : null;
+    const used = document.activeElement, isRead = results.contains(used), isMenu = controls.contains(used);
+    if (shown !== text && !(isPolling && isRead)) {
       controls.replaceChildren(...menus.childNodes);
       results.replaceChildren(content.firstElementChild);
       shown = text;
@@ -64,7 +63,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       choose(null);
       (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
-      if (used !== null) (controls.querySelector(`[name="${used}"]`) ?? field).focus({ preventScroll: true });
+      if (isMenu) (controls.querySelector(`[name="${used.name}"]`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
