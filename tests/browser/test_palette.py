@@ -183,8 +183,8 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
         assert page.evaluate("said.length") == 1
         expect(options(page, "actions").first).to_contain_text("Search for the exact words")
         expect(options(page, "actions").first).to_have_attribute("aria-selected", "true")
-        page.get_by_role("option", name="nearest pages").click()
-        expect(page.get_by_role("group", name="Nearest pages").get_by_role("option").first).to_be_visible()
+        page.get_by_role("option", name="related pages").click()
+        expect(page.get_by_role("group", name="Related pages").get_by_role("option").first).to_be_visible()
 
 
 def test_a_wiki_that_does_not_answer_and_a_session_that_has_ended_are_told(chromium: Browser, demo: LiveWiki) -> None:
@@ -231,7 +231,7 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, demo: LiveWik
         expect(names.first.locator("mark")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("")
-        expect(page.get_by_role("group", name="Nearest pages")).to_have_count(0)
+        expect(page.get_by_role("group", name="Related pages")).to_have_count(0)
         page.keyboard.type("tion")
         expect(options(page, "passages").first).to_be_visible()
         expect(names.first).to_have_attribute("aria-selected", "true")

@@ -100,6 +100,13 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, demo: Live
         expect(group).to_be_hidden()
         page.locator(".semantic-map-legend").get_by_role("checkbox").first.check()
         expect(group).to_be_visible()
+        name = page.locator(".semantic-map-legend bdi").first
+        expect(page.locator(".semantic-map-legend label").first).to_have_attribute("title", "Show only this group")
+        name.click()
+        expect(page.locator(".semantic-map-off")).to_have_count(len(folders) - 1)
+        expect(group.locator("a[tabindex='0']")).to_have_count(1)
+        name.click()
+        expect(page.locator(".semantic-map-off")).to_have_count(0)
         page.set_viewport_size({"width": 700, "height": 800})
         page.wait_for_function("document.getElementById('semantic-map-plot').clientWidth < 700")
         page.evaluate("new Promise(requestAnimationFrame)")
@@ -231,6 +238,9 @@ def test_the_keyboard_alone_is_enough(chromium: Browser, demo: LiveWiki) -> None
 
 def check_keys(page: Page, demo: LiveWiki) -> None:
     """Search, select, zoom, move and open by keys."""
+    page.locator("#semantic-map-plot").click(position={"x": 5, "y": 5})  # where no page is
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".semantic-map-chosen")).to_have_count(1)
     expect(page.locator("#semantic-map-keys")).to_contain_text("zoom")
     expect(page.locator("#semantic-map-keys")).to_be_visible()
     points = {point["title"]: point for point in map_of(demo)["points"]}
@@ -282,7 +292,7 @@ def test_pages_that_are_found_light_up(page: Page, demo: LiveWiki) -> None:
     size, found_size = (each.first.evaluate(width) for each in (others, found))
     assert 2 * size < found_size
     assert set(found_labels(page)) == titles
-    listed = page.get_by_role("navigation", name="Found and nearest pages").get_by_role("link")
+    listed = page.get_by_role("navigation", name="Found and related pages").get_by_role("link")
     assert set(listed.all_text_contents()) == titles
     page.locator("#semantic-map-plot a[tabindex='0']").focus()
     expect(listed).to_have_count(4)  # the nearest, and the page itself
@@ -347,7 +357,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
         live.wait_until_indexed()
         page.reload()
         expect(page.locator("#semantic-map-plot a")).to_have_count(102)
-        expect(page.locator("#column-main")).to_contain_text("1 newer page is placed between the nearest pages.")
+        expect(page.locator("#column-main")).to_contain_text("1 newer page is placed between related pages.")
         commit(repository, dict.fromkeys([*pages, "new.md"]))
         live.wait_until_indexed()
         page.reload()

@@ -41,7 +41,7 @@ def test_a_similar_page_is_told_and_another_linked_at_the_cursor(chromium: Brows
         )
         write(page, demo, text, "/watering/edit")
         panel = page.get_by_role("complementary", name="Links")
-        expect(panel.get_by_role("heading", name="Similar pages")).to_be_visible()
+        expect(panel.get_by_role("heading", name="Possible duplicates")).to_be_visible()
         expect(panel.get_by_role("link", name="Irrigation")).to_be_visible()
         page.keyboard.insert_text("\n\nBefore frost, turn the radiators to frost guard. See ")
         panel.get_by_role("button", name="Add link Home automation").click()

@@ -83,7 +83,7 @@ function show(plot, points) {
     for (const link of svg.querySelectorAll(".semantic-map-near")) link.classList.remove("semantic-map-near");
     if (here) for (const { link } of [here, ...near]) link.classList.add("semantic-map-near");
     svg.querySelector(".semantic-map-lines").setAttribute("d", near.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Nearest pages" }), listOf(near));
+    if (here) byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Related pages" }), listOf(near));
   }
 
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
@@ -155,7 +155,7 @@ function show(plot, points) {
     else if (travelled > CLICK_PX) moveTo(box.x - (event.clientX - before.clientX) / scale, box.y - (event.clientY - before.clientY) / scale);
   });
   for (const name of ["pointerup", "pointercancel"]) plot.addEventListener(name, (event) => held.delete(event.pointerId));
-  plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || plot.contains(document.activeElement) || pointAt(null));
+  plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || plot.querySelector(":focus") || pointAt(null));
   plot.addEventListener("dragstart", (event) => event.preventDefault());
   plot.addEventListener("click", (event) => {
     if (!event.detail) return; // a key opens the page
@@ -186,14 +186,39 @@ function show(plot, points) {
   plot.addEventListener("focusout", () => pointAt(null));
   [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
   buttons.hidden = byId("keys").hidden = false;
-  for (const box of document.querySelectorAll(".semantic-map-legend input")) {
-    box.hidden = false;
-    box.addEventListener("change", () => {
+  plot.tabIndex = -1; // a click on it gives it the keys
+  const boxes = [...document.querySelectorAll(".semantic-map-legend input")];
+  const isAlone = (box) => boxes.every((each) => each.checked === (each === box));
+
+  // Shows the groups whose boxes are checked; the first page that is shown can be reached with Tab.
+  function filter() {
+    for (const box of boxes) {
       svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
-      label();
+      box.parentElement.title = isAlone(box) ? "Show all groups" : "Show only this group";
+    }
+    svg.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
+    points.find(isShown)?.link.setAttribute("tabindex", 0);
+    label();
+  }
+
+  function toggle(box) {
+    const isAll = isAlone(box);
+    for (const each of boxes) each.checked = isAll || each === box;
+    filter();
+  }
+
+  for (const box of boxes) {
+    box.hidden = false;
+    box.title = ""; // it shows or hides its group
+    box.addEventListener("change", filter);
+    box.addEventListener("keydown", (event) => event.key === "Enter" && toggle(box));
+    box.parentElement.addEventListener("click", (event) => {
+      if (event.target === box) return;
+      event.preventDefault();
+      toggle(box);
     });
   }
-  points[0].link.setAttribute("tabindex", 0);
+  filter();
   new ResizeObserver(draw).observe(plot);
   document.fonts.ready.then(draw); // the widths of the labels are known
 

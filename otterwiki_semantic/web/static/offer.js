@@ -27,7 +27,7 @@ function likelyPages(place) {
     if (signal.aborted || text === shown) return;
     list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;
-    said.textContent = count ? `${count} similar page${count > 1 ? "s" : ""}` : "";
+    said.textContent = count ? `${count} related page${count > 1 ? "s" : ""}` : "";
   };
 }
 

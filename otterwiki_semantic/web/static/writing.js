@@ -48,7 +48,7 @@ function show({ mentions, pages, duplicates = [] }) {
   const list = (found) => found.map((page) => entry(page, () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
-    ...group("Similar pages", list(duplicates.filter(isLinkable))),
+    ...group("Possible duplicates", list(duplicates.filter(isLinkable))),
     ...group("Unlinked mentions", named.map((each) => entry(each, () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
