@@ -136,6 +136,8 @@ def test_the_beginning_of_a_page_is_previewed_also_when_the_options_are_loaded_a
         preview(page).get_by_role("button", name="Close preview").click()
         expect(preview(page)).to_be_hidden()
         expect(field(page)).to_be_focused()
+        first.locator(".semantic-peek").click()
+        expect(preview(page)).to_contain_text("Three copies")
 
 
 def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: LiveWiki) -> None:
@@ -196,6 +198,7 @@ def test_a_wiki_that_does_not_answer_and_a_session_that_has_ended_are_told(chrom
         alert = page.locator("#semantic-palette").get_by_role("alert")
         expect(alert).to_contain_text("cannot be reached")
         expect(options(page, "names").first).to_be_visible()
+        expect(options(page, "actions").first).to_be_hidden()
         page.unroute("**/palette?**")
         expect(page.locator("[data-key=open]")).to_have_text("↵ retry")
         page.keyboard.press("Enter")

@@ -6,11 +6,11 @@ const state = document.getElementById("index-state");
 const work = document.getElementById("index-work");
 const shown = new Map();
 
-/** Reload a part of the page, unless a link in it has the focus. */
-async function load(place, isExpected) {
-  const { text, content, isOk } = await fetchPart(place.dataset.source);
+/** Reload a part of the page, unless a link in it has the focus; only a part with the expected element is no error page. */
+async function load(place, expected) {
+  const { text, content } = await fetchPart(place.dataset.source);
   const used = place.contains(document.activeElement) && document.activeElement;
-  if (!isOk || !isExpected(content) || (used && !used.matches("summary"))) return false;
+  if (!content.querySelector(expected) || (used && !used.matches("summary"))) return false;
   if (shown.get(place) !== text) {
     const folds = () => [...place.querySelectorAll("details")], before = folds();
     place.replaceChildren(content);
@@ -28,8 +28,8 @@ let seen = mark();
 async function look() {
   try {
     if (!document.hidden) {
-      await load(state, (part) => part.querySelector("[data-mark]"));
-      if (mark() !== seen && (await load(work, (part) => part.querySelector("[data-work]")))) seen = mark();
+      await load(state, "[data-mark]");
+      if (mark() !== seen && (await load(work, "[data-work]"))) seen = mark();
     }
   } catch {} // the wiki restarts, or the session has ended: keep the page and retry
   again();

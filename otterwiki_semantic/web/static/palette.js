@@ -246,8 +246,8 @@ function follow(option, isNewTab) {
     return search();
   }
   if (tag) return narrowBy(option.dataset);
-  if (copy !== undefined) return copyText(location.origin + location.pathname, dialog).then((said) => (status.textContent = said));
-  if (reveal !== undefined) {
+  if (copy === "") return copyText(location.origin + location.pathname, dialog).then((said) => (status.textContent = said));
+  if (reveal === "") {
     option.nextElementSibling.hidden = false;
     option.remove();
     return settle();
@@ -297,7 +297,9 @@ options.addEventListener("click", (event) => {
   if (!option) return;
   if (!isPlainClick(event)) return rememberSearch();
   event.preventDefault();
-  follow(option);
+  if (!event.target.matches(".semantic-peek")) return follow(option);
+  activate(option);
+  showPreview(true);
 });
 
 dialog.addEventListener("click", (event) => {
@@ -319,7 +321,7 @@ dialog.addEventListener("close", () => {
 
 addEventListener("keydown", (event) => {
   if (event.isComposing || event.altKey || event.shiftKey) return;
-  const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false])");
+  const isTyping = event.target.isContentEditable || event.target.closest?.("input, textarea, select");
   const isCommand = event.ctrlKey || event.metaKey;
   if (isCommand ? event.key.toLowerCase() !== "k" : event.key !== "/" || isTyping || document.querySelector("#search-query:not(.top-search *)")) return; // the wiki's key goes to the page's own field
   event.preventDefault();
