@@ -306,7 +306,7 @@ def test_alt_enter_answers_and_going_back_but_not_sorting_takes_it_away(page: Pa
     menu.focus()
     menu.select_option("updated")
     expect(page).to_have_url(re.compile("sort=updated"))
-    expect(page.get_by_role("link", name="Reset: Sort")).to_be_visible()  # the menus have been replaced
+    expect(page.get_by_role("link", name="Remove Sort: date")).to_be_visible()  # the menus have been replaced
     expect(menu).to_be_focused()
     expect(answer(page)).to_contain_text(FIRST)
     page.go_back()
