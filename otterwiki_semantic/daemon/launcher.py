@@ -12,18 +12,18 @@ from pathlib import Path
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError
 from otterwiki_semantic.core.files import make_private, open_private, try_lock
-from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import protocol
 
 _LONGEST_PAUSE_SECONDS = 30
-_DETACHED = (
-    "import os, sys; os.fork() and os._exit(0); from otterwiki_semantic.daemon.process import main; sys.exit(main(sys.argv[1]))"
-)
+_DETACHED = "import os, sys; os.fork() and os._exit(0); from otterwiki_semantic.daemon.process import main; sys.exit(main())"
 """Starts the daemon as a detached process. It must not be a child of the server: a master process may wait for all its children
 before it exits (uWSGI does), while the daemon waits for the server. So a new interpreter forks at once and exits.
 """
-_SECRETS = re.compile("OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
-"""Secrets of the wiki that the daemon does not need."""
+_NOT_PASSED = re.compile(
+    "SEMANTIC_.*|OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*"
+)
+"""Variables that the daemon does not need, such as secrets of the wiki; it gets the settings themselves."""
 
 
 class DaemonLauncher:
@@ -100,13 +100,12 @@ class DaemonLauncher:
 
     def _spawn_with(self, given: dict[int, int]) -> None:
         """Start the process with the given files under other descriptors; it inherits nothing else."""
-        environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
-        environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
-        environment |= protocol.secrets_environment(self._settings)
+        environment = {name: value for name, value in os.environ.items() if not _NOT_PASSED.fullmatch(name)}
+        environment[protocol.SETTINGS] = protocol.encode_settings(self._settings)
         environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have their own threads
         environment.setdefault("MALLOC_ARENA_MAX", "2")  # glibc keeps freed memory for each of many short-lived threads
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        command = [_python(), "-P", "-c", _DETACHED, protocol.settings_argument(self._settings)]
+        command = [_python(), "-P", "-c", _DETACHED, str(self._settings.data_dir)]  # the directory is for people
         closed = [0, 1, 2] if self._quiet else [0, 1]
         far = max(*given, *given.values()) + 1  # via free descriptors, because the numbers may overlap
         files = [

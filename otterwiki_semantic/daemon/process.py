@@ -31,7 +31,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import DaemonForeignError, DaemonMismatchError, IndexUnavailableError, SemanticError
 from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.serialization import decode
-from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 from otterwiki_semantic.daemon import protocol
 
@@ -253,16 +253,14 @@ def _log_to(data_dir: Path) -> None:
     logging.getLogger("chromadb").setLevel(logging.WARNING)
 
 
-def main(argument: str) -> int:
-    """Run as the daemon and return the exit status; `argument` is from `settings_argument`."""
+def main() -> int:
+    """Run as the daemon and return the exit status."""
     if sys.stderr is None:  # closed by the starter; another file must not get its descriptor
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     # A server's listening sockets may be inheritable; left open here, they would block its restart.
     os.closerange(protocol.STARTING + 1, _MOST_FILES)
     os.umask(0o077)
-    settings = protocol.settings_from(argument)
-    for name in (*SECRETS.values(), *protocol.OPTIONS.values()):  # child processes must not inherit them
-        os.environ.pop(name, None)
+    settings = protocol.decode_settings(os.environ.pop(protocol.SETTINGS))  # child processes must not inherit them
     reason = ""
     try:
         make_private(settings.data_dir)

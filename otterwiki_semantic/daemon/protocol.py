@@ -23,8 +23,8 @@ import socket
 import stat
 import struct
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -36,7 +36,7 @@ from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.errors import DaemonUnavailableError, NotFoundError, SemanticError
 from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.serialization import decode, encode
-from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.interface import IndexService
 
 MAX_REQUEST_BYTES = 8 << 20
@@ -59,10 +59,8 @@ _END = b"}\n"
 _PROBE_SECONDS = 15.0
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
-OPTIONS = {"model_options": "SEMANTIC_MODEL_OPTIONS", "answers_options": "SEMANTIC_ANSWERS_OPTIONS"}
-"""Settings that are JSON objects, which may contain a key."""
-_IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
-"""Settings passed to the daemon in its environment instead of its command line."""
+SETTINGS = "OTTERWIKI_SEMANTIC_SETTINGS"
+"""The environment variable with the settings of a daemon; other users see command lines, but not the environment."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -152,32 +150,23 @@ def code_version() -> str:
     return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
-def settings_argument(settings: Settings) -> str:
-    """Return the settings without secrets, as the argument of the daemon's command line."""
-    return json.dumps(asdict(settings) | dict.fromkeys((*SECRETS, *OPTIONS)), default=str)
+def encode_settings(settings: Settings) -> str:
+    """Return the settings of a daemon as JSON, with secrets, but without the wiki's API key."""
+    return json.dumps(asdict(replace(settings, api_key=None)), default=str)
 
 
-def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Return the secrets for the daemon's environment, without the wiki's API key; options may contain secrets, too."""
-    values = {name: getattr(settings, field) for field, name in _IN_ENVIRONMENT.items()}
-    return {name: value for name, value in values.items() if value is not None}
+def decode_settings(text: str) -> Settings:
+    """Return the settings from the output of `encode_settings`."""
+    values = json.loads(text)
+    paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Settings(**values | paths | lists)
 
 
 @cache
 def settings_fingerprint(settings: Settings) -> str:
     """Return a fingerprint of the settings of a daemon."""
-    text = settings_argument(settings) + json.dumps(secrets_environment(settings), sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
-
-
-def settings_from(argument: str, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings from the output of `settings_argument` and `secrets_environment`."""
-    values = json.loads(argument)
-    paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
-    secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    options = {field: environment.get(name, "{}") for field, name in OPTIONS.items()}
-    return Settings(**{**values, **lists, **paths, **secrets, **options})
+    return hashlib.sha256(encode_settings(settings).encode()).hexdigest()[:12]
 
 
 def socket_location(data_dir: Path) -> Path:

@@ -588,4 +588,7 @@ def test_index_waits_for_the_index_that_the_settings_ask_for_and_fails_if_the_mo
     log = (tmp_path / "index" / "owner.log").read_text()
     assert (log.count("Traceback"), secret in log) == (0, False)
     options = [line for line in (tmp_path / "told").read_text().splitlines() if secret in line]
-    assert all(line.startswith("SEMANTIC_MODEL_OPTIONS=") for line in options), "other users see arguments, not the environment"
+    assert options
+    assert all(line.startswith("OTTERWIKI_SEMANTIC_SETTINGS=") for line in options), (
+        "other users see arguments, not the environment"
+    )
