@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -58,7 +58,6 @@ class ToolResponse(Part):
         return max(count_tokens(self.text()), structured)
 
 
-E = TypeVar("E")
 R = TypeVar("R", bound=ToolResponse)
 
 
@@ -76,18 +75,17 @@ def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
     return make(bisect_right(range(largest), max_tokens, lo=1, key=lambda size: make(size).cost()) - 1)
 
 
-def fit_entries(entries: Sequence[E], max_tokens: int, what: str, make: Callable[[list[E], str | None], R]) -> R:
-    """Return the answer with as many of the first entries as fit; `make` receives them and a note on the omitted ones.
+def fit_entries(answer: R, field: str, what: str, max_tokens: int) -> R:
+    """Return an answer with as many of a field's first entries as fit; `what` names one left out. Errors: `BudgetError`."""
+    entries = getattr(answer, field) or []
 
-    `what` names an omitted entry. Errors: `BudgetError`.
-    """
+    def with_first(number: int) -> R:
+        if number == len(entries):
+            return answer
+        left_out = f"{count(len(entries) - number, what)} left out; ask with a higher max_tokens"
+        return answer.model_copy(update={field: entries[:number], "left_out": left_out})
 
-    def answer(number: int) -> R:
-        missing = len(entries) - number
-        left_out = f"{count(missing, what)} left out; ask with a higher max_tokens" if missing else None
-        return make(list(entries[:number]), left_out)
-
-    return fit(answer, len(entries), max_tokens)
+    return fit(with_first, len(entries), max_tokens)
 
 
 def truncate(text: str, size: int) -> str:

@@ -109,10 +109,7 @@ def related_answer(body: Json, max_tokens: int) -> RelatedAnswer:
         nearest = dict.fromkeys(match["related_section"] for match in page["sections"] if match["related_section"])
         entries.append(RelatedEntry(**page | {"similarity": round(page["similarity"], 2), "nearest": list(nearest)}))
 
-    def answer(pages: list[RelatedEntry], left_out: str | None) -> RelatedAnswer:
-        return RelatedAnswer(path=body["path"], pages=pages, left_out=left_out)
-
-    return fit_entries(entries, max_tokens, "less related page", answer)
+    return fit_entries(RelatedAnswer(path=body["path"], pages=entries), "pages", "less related page", max_tokens)
 
 
 class CommitEntry(Part):
@@ -151,11 +148,7 @@ def history_answer(body: Json, max_tokens: int) -> HistoryAnswer:
         )
         for each in body["commits"]
     ]
-
-    def answer(commits: list[CommitEntry], left_out: str | None) -> HistoryAnswer:
-        return HistoryAnswer(path=body["path"], commits=commits, left_out=left_out)
-
-    return fit_entries(entries, max_tokens, "older commit", answer)
+    return fit_entries(HistoryAnswer(path=body["path"], commits=entries), "commits", "older commit", max_tokens)
 
 
 class OrphansAnswer(ToolResponse):
@@ -177,11 +170,7 @@ def orphans_answer(body: Json, max_tokens: int) -> OrphansAnswer:
     total = sum(each["open"] for each in body["counts"])
     is_made = body["state"] == "ready"
     notice = None if is_made else body.get("message") or "the report is being made; ask again in a moment"
-
-    def answer(pages: list[str], left_out: str | None) -> OrphansAnswer:
-        return OrphansAnswer(pages=pages, total=total, notice=notice, left_out=left_out)
-
-    return fit_entries(paths, max_tokens, "more page", answer)
+    return fit_entries(OrphansAnswer(pages=paths, total=total, notice=notice), "pages", "more page", max_tokens)
 
 
 class ProblemEntry(Part):
@@ -224,9 +213,5 @@ class StatusAnswer(ToolResponse):
 
 def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
     """Return the state of the index, with the problems that fit into the budget. Errors: `BudgetError`."""
-    facts = body | {"passages": body["chunks"], "rebuild": body["rebuild"]["state"]}
-
-    def answer(problems: list[Json], left_out: str | None) -> StatusAnswer:
-        return StatusAnswer(**facts | {"problems": problems or None, "left_out": left_out})
-
-    return fit_entries(body["problems"], max_tokens, "problem", answer)
+    facts = {"passages": body["chunks"], "rebuild": body["rebuild"]["state"], "problems": body["problems"] or None}
+    return fit_entries(StatusAnswer(**body | facts), "problems", "problem", max_tokens)
