@@ -169,16 +169,11 @@ def wait_for_reranker(index: IndexService) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def follow(
-    index: IndexService,
-    label: str,
-    is_done: Callable[[IndexStatus], bool],
-    part: Callable[[IndexStatus], Progress] = lambda status: status.progress,
-) -> IndexStatus:
-    """Show a progress bar until the work is done. Errors: `SemanticError` if it fails."""
+def follow(index: IndexService, label: str, is_done: Callable[[IndexStatus], bool]) -> IndexStatus:
+    """Show the progress of a rebuild, or else of a sync, until the work is done. Errors: `SemanticError` if it fails."""
     with progress_bar(label, length=1) as bar:
         while not is_done(status := index.status()):
-            progress = part(status)
+            progress: Progress = status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
             length = bar.length = max(progress.chunks_total, 1)
             bar.update(min(progress.chunks_done, length) - bar.pos)
             time.sleep(_POLL_SECONDS)
@@ -195,26 +190,21 @@ def indexed(index: IndexService) -> IndexStatus:
     """Sync the index with HEAD, and retry a model that failed. Raises `IndexUnavailableError` for a new error."""
     index.notify()
     known_error = index.status().last_error
-    status = follow(index, "indexing", lambda status: equals_head(status, known_error), running)
+    status = follow(index, "indexing", lambda status: equals_head(status, known_error))
     if status.status != "ready_by_words" or not (job := index.refresh(()).job):
         return status
 
     def is_retried(status: IndexStatus) -> bool:
         return index.job(job).state is not RebuildState.RUNNING and equals_head(status, known_error)
 
-    return follow(index, "retrying the model", is_retried, running)
+    return follow(index, "retrying the model", is_retried)
 
 
 def _bring_up(index: IndexService) -> None:
     index.notify()
     known_error = index.status().last_error
     with suppress(IndexUnavailableError):  # the command reports it, or answers without it
-        follow(index, "indexing", lambda status: is_at_head(status, known_error), running)
-
-
-def running(status: IndexStatus) -> Progress:
-    """Return the progress of the current work: a rebuild, or a sync."""
-    return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
+        follow(index, "indexing", lambda status: is_at_head(status, known_error))
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:

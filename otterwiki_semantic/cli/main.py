@@ -5,6 +5,7 @@ Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage err
 
 from __future__ import annotations
 
+import os
 from pkgutil import resolve_name
 from typing import Any
 
@@ -24,13 +25,12 @@ from otterwiki_semantic.cli.common import (
     indexed,
     parameter_options,
     print_json,
-    running,
     wait_for_reranker,
 )
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
-from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
+from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
@@ -69,7 +69,7 @@ class _Commands(click.Group):
 @click.pass_context
 def main(context: click.Context) -> None:
     """Search by meaning in An Otter Wiki, or in any git repository or folder of Markdown."""
-    context.color = uses_colours()
+    context.color = False if os.environ.get("NO_COLOR") else None  # None: the terminal decides; see https://no-color.org
 
 
 @main.command("index")
@@ -101,8 +101,8 @@ def reindex_command(place: IndexPlace, *, as_json: bool, full: bool, embed: bool
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        follow(index, "rebuilding", _rebuild_is_done, lambda status: status.rebuild)
-        status = follow(index, "filling ChromaDB", equals_head, running)
+        follow(index, "rebuilding", _rebuild_is_done)
+        status = follow(index, "filling ChromaDB", equals_head)
     _print_status(status, as_json=as_json)
 
 
@@ -125,7 +125,7 @@ def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
                 )
             return status.generation == wanted and equals_head(status)
 
-        status = follow(index, "returning", is_back, running)
+        status = follow(index, "returning", is_back)
     _print_status(status, as_json=as_json)
 
 

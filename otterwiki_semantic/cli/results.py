@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
@@ -91,11 +90,6 @@ def _print_wrapped(text: str) -> None:
     for line in text.splitlines():
         for wrapped in textwrap.wrap(line, max(width, 2 * len(_INDENT)), initial_indent=_INDENT, subsequent_indent=_INDENT):
             click.echo(wrapped.replace(_OPEN, on).replace(_CLOSE, off))
-
-
-def uses_colours() -> bool | None:
-    """Whether to print colours; None if the terminal decides: see https://no-color.org."""
-    return False if os.environ.get("NO_COLOR") else None
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,6 @@ from otterwiki_semantic.cli.common import (
     follow,
     index_options,
     is_at_head,
-    running,
     wait_for_reranker,
 )
 from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_unanswerable
@@ -59,36 +58,28 @@ class _Output(click.Path):
 _output = _Output(dir_okay=False)
 
 
-class _Checked(click.ParamType[Any]):
-    """A value accepted by a function, which raises `ConfigError`, or `ValueError` with a message."""
-
-    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
-        self.name = name
-        self._read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return self._read(str(value))
-        except (ConfigError, ValueError) as error:
-            return self.fail(str(error), param, ctx)
-
-
 def _minimum(value: str) -> tuple[str, float]:
     metric, _, least = value.partition("=")
     with suppress(ValueError):
         if metric in _MINIMA and 0 <= float(least) <= 1:
             return metric, float(least)
-    raise ValueError(f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(_MINIMA)}")
+    metrics = ", ".join(_MINIMA)
+    raise click.BadParameter(f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {metrics}")
 
 
 def _chunk_profile(value: str) -> str:
-    profile_named(value, window=1)
+    try:
+        profile_named(value, window=1)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
     return value
 
 
-_MINIMUM = _Checked("METRIC=VALUE", _minimum)
-_CHUNK_PROFILE = _Checked("PROFILE", _chunk_profile)
-_MODEL = _Checked("MODEL", lambda value: SETTINGS["SEMANTIC_MODEL"].read("the model", value))
+def _model(value: str) -> str:
+    try:
+        return str(SETTINGS["SEMANTIC_MODEL"].read("the model", value))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 class _EvalGroup(click.Group):
@@ -119,14 +110,16 @@ def evaluate() -> None:
     "--chunks",
     "profiles",
     multiple=True,
-    type=_CHUNK_PROFILE,
+    type=_chunk_profile,
+    metavar="PROFILE",
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
-    type=_MODEL,
+    type=_model,
+    metavar="MODEL",
     help="Build an index with this embedding model, named as in SEMANTIC_MODEL, and use it; repeat to compare models.",
 )
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
@@ -134,7 +127,8 @@ def evaluate() -> None:
     "--fail-under",
     "least",
     multiple=True,
-    type=_MINIMUM,
+    type=_minimum,
+    metavar="METRIC=VALUE",
     help="Fail if the mean of a metric is lower, such as ndcg=0.85 or questions.r5=0.8.",
 )
 @click.option("--output", type=_output, help="Write the run to a file, to compare others with it.")
@@ -247,7 +241,7 @@ def answers_command(place: IndexPlace, unanswerable: Path | None, output: Path |
     questions = [*(read_unanswerable(unanswerable) if unanswerable else ()), *read_query_file(queries)]
     questions.sort(key=lambda each: not each.relevant)
     with place.open() as index:
-        follow(index, "indexing", _is_ready, running)
+        follow(index, "indexing", _is_ready)
         run = measure_answers(index, questions)
     written = json.dumps(run, ensure_ascii=False, indent=1)
     click.echo(written if as_json else answers_table(run))
@@ -314,7 +308,7 @@ def _index_to_evaluate(
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
     if model is None and chunks is None:
         with place.open() as opened:
-            follow(opened, "indexing", _is_ready, running)
+            follow(opened, "indexing", _is_ready)
             yield opened, {}
         return
     from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports the index's dependencies
