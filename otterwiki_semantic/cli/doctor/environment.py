@@ -33,7 +33,7 @@ _EXTRAS = {
 _REPLACEMENTS = {"chromadb": "chromadb-client"}
 """Packages that do in place of a required one; the client is enough for a ChromaDB server."""
 _FILE = "OTTERWIKI_SETTINGS"
-_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
+_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS", "SEMANTIC_ANSWERS_OPTIONS"}
 """Settings whose value is not shown: secrets, and values that may contain one."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
 _HINT = "correct this, then restart the wiki; until then its search is off"

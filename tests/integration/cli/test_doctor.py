@@ -239,7 +239,8 @@ def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorCon
 
 def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {})
-    wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, "SEMANTIC_MODEL_OPTIONS": f'{{"key": "{SECRET}"}}'}
+    options = {f"SEMANTIC_{name}_OPTIONS": f'{{"key": "{SECRET}"}}' for name in ("MODEL", "ANSWERS")}
+    wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, **options}
     wrong = {"SEMANTIC_PAGES": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}
     case = make_context({**PATH, **wrong}, wiki)
     found = [each for each in run_checks(case) if each.what == "settings"]
@@ -251,7 +252,7 @@ def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path
     (told,) = (detail for _, detail in of_level(found, Level.OK))
     assert told.startswith(f"set: REPOSITORY={repository} (settings.cfg), ")
     assert "SEMANTIC_THREADS=2 (settings.cfg)" in told
-    assert "SEMANTIC_MODEL_OPTIONS is set (settings.cfg)" in told
+    assert all(f"{name} is set (settings.cfg)" in told for name in options)
     assert SECRET not in str(found)
     assert "u:p" not in str(found)
 
