@@ -35,16 +35,13 @@ class RestBackend:
     Raises `ConfigError` for an invalid URL and for a key that cannot be sent, otherwise `BackendError`.
     """
 
-    def __init__(
-        self, url: str, key: str | None = None, answer_seconds: float = _ANSWER_SECONDS, *, browser_url: str | None = None
-    ) -> None:
+    def __init__(self, url: str, key: str | None = None, *, browser_url: str | None = None) -> None:
         self._url = _checked_url(url)
         self._browser_url = _checked_url(browser_url) if browser_url else self._url
         self._signer = Signer(key, Purpose.CONNECTION) if key else None
         if key and not key.isprintable():  # the client's own error would show the key
             raise ConfigError("OTTERWIKI_API_KEY has characters that cannot be sent, such as a line break")
         self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=5)
-        self._seconds = answer_seconds
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
         answers = await self._ask(_SEARCH, body={"queries": list(queries), **arguments})
@@ -97,7 +94,7 @@ class RestBackend:
         connection = current_connection()  # restricts the request to the permissions of an account
         key = BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
         options: dict[str, Any] = {"params": params, "key": key, "method": method}
-        send = partial(self._client.send, route, seconds or self._seconds, body, **options)
+        send = partial(self._client.send, route, seconds or _ANSWER_SECONDS, body, **options)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:

@@ -270,17 +270,22 @@ def _is_on_page(judged: JudgedQuery, path: str) -> bool:
 
 def question_means(rows: Sequence[Mapping[str, Any]]) -> QuestionMetrics:
     """Return the mean of each metric over the questions to which it applies, or None if there are none."""
-    return {metric: _mean_of(metric, rows) for metric in QUESTION_METRICS}
+    return {metric: mean_of_known(row[metric] for row in rows) for metric in QUESTION_METRICS}
 
 
 def means_by_kind(rows: Sequence[Mapping[str, Any]]) -> dict[str, QuestionMetrics]:
     """Return the means of some metrics by kind of question, without unanswerable ones."""
     of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS if kind != UNANSWERABLE}
-    return {kind: {metric: _mean_of(metric, found) for metric in _METRICS_OF_KINDS} for kind, found in of_kind.items() if found}
+    return {
+        kind: {metric: mean_of_known(row[metric] for row in found) for metric in _METRICS_OF_KINDS}
+        for kind, found in of_kind.items()
+        if found
+    }
 
 
-def _mean_of(metric: str, rows: Iterable[Mapping[str, Any]]) -> float | None:
-    known = [row[metric] for row in rows if row[metric] is not None]
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are not None; None if there are none."""
+    known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from otterwiki_semantic.cli.common import progress_bar
@@ -23,6 +23,7 @@ from otterwiki_semantic.search.evaluation import (
     JudgedQuery,
     gives_answer,
     has_answer,
+    mean_of_known,
     names_section,
     percentiles,
     score,
@@ -72,10 +73,12 @@ def measure_answers(index: IndexService, questions: Sequence[JudgedQuery]) -> An
     answered = [row for row in answerable if row["answered"]]
     return {
         "metrics": {
-            "answered": _mean([row["answered"] for row in answerable]),
-            "sourced": _mean([row["sourced"] for row in answered]),
-            **{name: _mean([row[name] for row in answerable]) for name in ("supported", "lead", "given", "right_section")},
-            "refused": _mean([not row["answered"] for row in others]),
+            "answered": mean_of_known(row["answered"] for row in answerable),
+            "sourced": mean_of_known(row["sourced"] for row in answered),
+            **{
+                name: mean_of_known(row[name] for row in answerable) for name in ("supported", "lead", "given", "right_section")
+            },
+            "refused": mean_of_known(not row["answered"] for row in others),
         },
         "words": median(row["words"] for row in answered) if answered else 0,
         "sources_ms": percentiles([1000 * first for first, _ in seconds]),
@@ -112,15 +115,10 @@ def _row(answer: GroundedAnswer, judged: JudgedQuery, *, is_shown: bool) -> dict
         "query": answer.question,
         "answered": bool(answer.answer),
         "sourced": bool(judged.relevant and score(judged, named)["mrr"]),
-        "supported": _mean([sentence.supported for sentence in answer.answer]),
+        "supported": mean_of_known(sentence.supported for sentence in answer.answer),
         "lead": bool(given and given[0]) if is_shown else None,
         "given": right is not None if is_shown else None,
         "right_section": names_section(judged, right) if right and judged.section is not None else None,
         "words": sum(len(sentence.text.split()) for sentence in answer.answer),
         "message": answer.message,
     }
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [float(value) for value in values if value is not None]
-    return fmean(known) if known else None

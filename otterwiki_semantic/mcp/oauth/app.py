@@ -28,14 +28,13 @@ from starlette.types import Receive, Scope, Send
 
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.http_auth import PATH, OAuthSettings
-from otterwiki_semantic.mcp.oauth.clients import SCOPE
+from otterwiki_semantic.mcp.oauth.clients import AUTH_METHODS, SCOPE
 from otterwiki_semantic.mcp.oauth.provider import WikiAuthorization
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _NO_STORE = {"Cache-Control": "no-store"}
 _MAX_REQUEST_BYTES = 1 << 14
 """For a body, and for a query: more than the longest addresses need, and little enough to parse quickly."""
-_AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
 
 
 def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -> Starlette:
@@ -79,8 +78,8 @@ def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions
     """Return the SDK's metadata (RFC 8414), plus what it lacks: public clients, and the issuer in answers (RFC 9207)."""
     metadata = build_metadata(urls.issuer_url, None, registration, revocation)
     metadata.scopes_supported = [SCOPE]
-    metadata.token_endpoint_auth_methods_supported = _AUTH_METHODS
-    metadata.revocation_endpoint_auth_methods_supported = _AUTH_METHODS
+    metadata.token_endpoint_auth_methods_supported = AUTH_METHODS
+    metadata.revocation_endpoint_auth_methods_supported = AUTH_METHODS
     metadata.authorization_response_iss_parameter_supported = True
     path = (urlsplit(str(urls.issuer_url)).path or "").rstrip("/")
     endpoint = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])

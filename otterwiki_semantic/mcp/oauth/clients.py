@@ -26,7 +26,7 @@ _NOT_ALLOWED = (
     "is not allowed; a redirect URI begins with https://, with http:// and 127.0.0.1, [::1] or localhost, "
     "or with a scheme such as com.example.app:, and has neither a user nor a fragment"
 )
-_AUTH_METHODS = {"none", "client_secret_post", "client_secret_basic"}
+AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
 
 
 class _Client(
@@ -59,7 +59,7 @@ class Clients:
         if refused := next((uri for uri in uris if not is_redirect_allowed(uri)), None):
             raise RegistrationError("invalid_redirect_uri", f"{refused[:_MAX_NAME]!r} {_NOT_ALLOWED}")
         method = client.token_endpoint_auth_method or "none"
-        if method not in _AUTH_METHODS:
+        if method not in AUTH_METHODS:
             raise RegistrationError("invalid_client_metadata", f"token_endpoint_auth_method {method!r} is not supported")
         name = " ".join("".join(filter(str.isprintable, client.client_name or "")).split())[:_MAX_NAME] or "unnamed"
         client.client_id = self._ids.sign(_Client(secrets.token_urlsafe(12), name, uris, method))

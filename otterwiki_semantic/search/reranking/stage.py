@@ -46,15 +46,12 @@ class Reranker(Protocol):
 
     def load(self) -> None:
         """Load the model, which may take minutes."""
-        ...
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
         """Return one score per text, higher is better; give up soon after `seconds`. Thread-safe."""
-        ...
 
     def close(self) -> None:
         """Release all resources for good."""
-        ...
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
@@ -95,7 +92,6 @@ class RerankStage:
         """The reranker's last failure; None if it works, or there is none."""
         self._reranker = reranker
         self._telemetry = telemetry
-        self._counted: RerankerError | None = None
         self._deciding = Lock()
         self._threads = ThreadPoolExecutor(_CONCURRENCY, "reranking")
         self._loading: Future[None] | None = None
@@ -132,7 +128,6 @@ class RerankStage:
             return [Reranking(failure=NONE_CONFIGURED if options.rerank and self._reranker is None else None) for _ in queries]
         rerankable = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
         scored = self.scores([(queries[at], list(shortlists[at].values())) for at in rerankable])
-        self._count_failure([each for each in scored if isinstance(each, RerankerError)], len(scored))
         found = [Reranking(reranker=self.name) for _ in queries]
         for at, scores in zip(rerankable, scored, strict=True):
             if isinstance(scores, RerankerError):
@@ -140,13 +135,6 @@ class RerankStage:
             else:
                 found[at] = Reranking(dict(zip(shortlists[at], scores, strict=True)), reranker=self.name)
         return found
-
-    def _count_failure(self, failures: Sequence[RerankerError], asked: int) -> None:
-        """Count a failed search: once per pause after a failure, and not while the reranker is loading."""
-        failure = self.error if len(failures) == asked else failures[0] if failures else None
-        if failure is not None and failure is not self._counted:
-            self._counted = failure
-            self._telemetry.record_failure(Failure.RERANKER)
 
     def scores(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[float] | RerankerError]:
         """Return for each query and its texts one score per text, higher is better, or why there are none."""
@@ -158,10 +146,12 @@ class RerankStage:
         pending = [self._threads.submit(self._ask, query, texts, deadline) for query, texts in questions]
         found = [self._result(future, deadline) for future in pending]
         failures = [each for each in found if isinstance(each, RerankerError)]
-        if len(failures) < len(found):
-            self.error = None
-        elif failures:
+        if failures and len(failures) == len(found):
             self._fail(failures[0])
+        elif found:
+            self.error = None
+            if failures:
+                self._telemetry.record_failure(Failure.RERANKER)
         return found
 
     def _refusal(self) -> RerankerError | None:
@@ -212,5 +202,6 @@ class RerankStage:
     def _fail(self, error: RerankerError) -> None:
         if self.error is None:
             log.warning("%s; answers are not reranked meanwhile", error)
+        self._telemetry.record_failure(Failure.RERANKER)
         self._cooldown.start()
         self.error = error

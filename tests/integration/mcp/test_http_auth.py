@@ -83,10 +83,11 @@ def test_secrets_are_in_no_log_and_in_no_representation(guarded: Server) -> None
     assert "another-secret" not in repr(vars(RestBackend("http://127.0.0.1:9", "another-secret")))
 
 
-def test_a_wiki_that_does_not_answer_is_given_up_and_too_much_is_not_sent() -> None:
+def test_a_wiki_that_does_not_answer_is_given_up_and_too_much_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask(url: str, path: str) -> None:
-        await RestBackend(url, "schlüssel", answer_seconds=0.05).page(path, {})
+        await RestBackend(url, "schlüssel").page(path, {})
 
+    monkeypatch.setattr("otterwiki_semantic.mcp.rest_backend._ANSWER_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         for path, said in (("home", "did not answer in time"), ("x" * 70_000, "too long")):
