@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -54,49 +54,27 @@ _SWITCH_SECONDS = 0.001
 log = logging.getLogger(__name__)
 
 
-class _Opening(Future["IndexEngine"]):
-    """The index, opened in the background. `result` raises `SemanticError`."""
+def _opened(settings: Settings) -> IndexEngine:
+    """Open the index. Errors: `SemanticError`."""
+    try:
+        from otterwiki_semantic.daemon.engine import IndexEngine
 
-    def start(self, settings: Settings) -> None:
-        threading.Thread(target=self._open, args=(settings,), name="opening", daemon=True).start()
-
-    def _open(self, settings: Settings) -> None:
-        try:
-            from otterwiki_semantic.daemon.engine import IndexEngine
-
-            index = IndexEngine(settings)
-            index.start()
-            self.set_result(index)
-        except SemanticError as error:
-            log.error("the index cannot be opened: %s", error)
-            self.set_exception(error)
-        except Exception as error:
-            log.exception("the index cannot be opened")
-            self.set_exception(SemanticError(f"the index cannot be opened: {error}"))
-
-    def result(self, timeout: float | None = None) -> IndexEngine:
-        try:
-            return super().result(timeout)
-        except TimeoutError:
-            raise IndexUnavailableError("the index is being opened") from None
-
-    @property
-    def failure(self) -> str:
-        """Why the index cannot be opened; empty if it is open or still opening."""
-        return str(self.exception() or "") if self.done() else ""
-
-    @property
-    def engine(self) -> IndexEngine | None:
-        """The index; None if it is not open."""
-        return self.result() if self.done() and not self.failure else None
+        index = IndexEngine(settings)
+        index.start()
+    except SemanticError as error:
+        log.error("the index cannot be opened: %s", error)
+        raise
+    except Exception as error:
+        log.exception("the index cannot be opened")
+        raise SemanticError(f"the index cannot be opened: {error}") from error
+    return index
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, index: _Opening, settings: Settings) -> None:
-        self.index = index
+    def __init__(self, path: Path, settings: Settings) -> None:
         self.repository = settings.repository
         self.fingerprint = protocol.settings_fingerprint(settings)
         self.identity = protocol.DaemonInfo(protocol.code_version(), os.getpid(), str(settings.repository), self.fingerprint)
@@ -107,6 +85,17 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Handler)
         path.chmod(0o600)
+        self.index = ThreadPoolExecutor(1, "opening").submit(_opened, settings)
+
+    @property
+    def failure(self) -> str:
+        """Why the index cannot be opened; empty if it is open or still opening."""
+        return str(self.index.exception() or "") if self.index.done() else ""
+
+    @property
+    def engine(self) -> IndexEngine | None:
+        """The index; None if it is not open."""
+        return self.index.result() if self.index.done() and not self.failure else None
 
     def count_user(self, change: int) -> None:
         with self._counting:
@@ -198,7 +187,10 @@ class _Handler(socketserver.StreamRequestHandler):
         if request.call == protocol.HELLO:
             return protocol.result_line(__version__)
         arguments = protocol.decode_arguments(request.call, request.arguments)
-        index = self.server.index.result(_OPENING_SECONDS)
+        try:
+            index = self.server.index.result(_OPENING_SECONDS)
+        except TimeoutError:
+            raise IndexUnavailableError("the index is being opened") from None
         version = index.version() if request.known is not None else None  # before the call: never newer than its result
         if version is not None and version in (request.known or ()):
             return protocol.encode_line({"version": version})
@@ -224,8 +216,8 @@ def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
         if (
             unused
-            or server.index.failure
-            or ((index := server.index.engine) is not None and index.must_reopen)
+            or server.failure
+            or ((index := server.engine) is not None and index.must_reopen)
             or not is_in_place()
             or not Path(str(server.server_address)).exists()
         ):
@@ -289,26 +281,24 @@ def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
     # A search needs the interpreter lock a dozen times; an indexing thread must release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
     path = protocol.socket_path(settings.data_dir)
-    index = _Opening()
-    with _Server(path, index, settings) as server:
+    with _Server(path, settings) as server:
         os.close(protocol.STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: server.end())
         threading.Thread(target=_watch, args=(server, is_in_place), name="watch", daemon=True).start()
-        index.start(settings)
         log.info("version %s serves the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
     if is_in_place():  # otherwise the socket may be another daemon's
         path.unlink(missing_ok=True)
-    if (engine := index.engine) is not None:
+    if (engine := server.engine) is not None:
         closing = threading.Thread(target=engine.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
     log.info("ended")
     logging.shutdown()
-    _end(index.failure)
+    _end(server.failure)
     # Threads that embed or wait may still run; what they lose is rebuilt from git.
-    os._exit(1 if index.failure else 0)
+    os._exit(1 if server.failure else 0)
 
 
 def _end(reason: str) -> None:
