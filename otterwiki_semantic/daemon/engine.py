@@ -58,7 +58,7 @@ class IndexEngine:
         health = HealthReporter(settings, repository, manager, reader, questions)
         parts = repository, manager, searcher.queries, self._reranking, insights
         report = StatusReport(*parts, rollback_file.status, telemetry)
-        searches.observers += [SlowSearches().record, insights.record_search, rollbacks.record_search]
+        searches.observers += [telemetry.record_search, SlowSearches().record, insights.record_search, rollbacks.record_search]
         manager.on_synced = self._follow_up
         self._warm = ""
         """The generation for which searches were last warmed up."""

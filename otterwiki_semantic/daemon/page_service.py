@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -25,33 +26,31 @@ from otterwiki_semantic.search import (
 from otterwiki_semantic.storage import Generation
 
 
+@dataclass(frozen=True)
 class PageService:
     """Answer the calls of `IndexService` about pages."""
 
-    def __init__(self, manager: IndexManager, reader: ServingReader, paragraphs: CachedEmbedder) -> None:
-        self._manager = manager
-        self._reader = reader
-        self._model = manager.model
-        self._recipe = manager.model.recipe
-        self._paragraphs = paragraphs
+    manager: IndexManager
+    reader: ServingReader
+    paragraphs: CachedEmbedder
 
     def suggest(self, request: records.SuggestRequest, urls: records.PageUrls = records.NO_URLS) -> records.Suggestions:
         def suggested(generation: Generation) -> records.Suggestions:
             found = suggest(generation.catalog, request, urls)
             tags = suggest_tags(generation.catalog, request)
-            return records.Suggestions(request.query, found, self._reader.freshness(generation), tags)
+            return records.Suggestions(request.query, found, self.reader.freshness(generation), tags)
 
-        found = self._reader.ask(suggested, in_memory=True)
-        return found or records.Suggestions(request.query, (), self._reader.freshness(None))
+        found = self.reader.ask(suggested, in_memory=True)
+        return found or records.Suggestions(request.query, (), self.reader.freshness(None))
 
     def related(self, path: str, n: int, urls: records.PageUrls = records.NO_URLS) -> records.RelatedPages:
         def nearest(generation: Generation) -> records.RelatedPages:
-            known = self._reader.known_path(generation, path)
-            self._manager.syncs.indexer.opened.append(known)
-            pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
-            return records.RelatedPages(known, pages, len(pages), self._reader.freshness(generation))
+            known = self.reader.known_path(generation, path)
+            self.manager.syncs.indexer.opened.append(known)
+            pages = related_pages(generation, known, n, self.manager.model.recipe.scale(generation), urls)
+            return records.RelatedPages(known, pages, len(pages), self.reader.freshness(generation))
 
-        return self._reader.ask_for_page(path, nearest, in_memory=True)
+        return self.reader.ask_for_page(path, nearest, in_memory=True)
 
     def draft_links(self, request: records.DraftRequest, urls: records.PageUrls = records.NO_URLS) -> records.DraftLinks:
         def linked(generation: Generation) -> records.DraftLinks:
@@ -59,34 +58,34 @@ class PageService:
             mentions = find_mentions(catalog, text, path, generation.languages, urls)
             pages, problem = self._pages_about(generation, request, urls)
             is_there = catalog.pages.find_path(path) is not None
-            scale = self._recipe.scale(generation)
+            scale = self.manager.model.recipe.scale(generation)
             duplicates = () if is_there else likely_duplicates(catalog, text, path, pages, scale, urls)
-            return records.DraftLinks(mentions, pages, duplicates, self._reader.freshness(generation), problem)
+            return records.DraftLinks(mentions, pages, duplicates, self.reader.freshness(generation), problem)
 
-        found = self._reader.ask(linked, in_memory=True)
-        return found or records.DraftLinks((), (), (), self._reader.freshness(None), records.FIRST_BUILD)
+        found = self.reader.ask(linked, in_memory=True)
+        return found or records.DraftLinks((), (), (), self.reader.freshness(None), records.FIRST_BUILD)
 
     def _pages_about(
         self, generation: Generation, request: records.DraftRequest, urls: records.PageUrls
     ) -> tuple[tuple[records.RelatedPage, ...], str | None]:
         """Return the pages about the subject of a text, and why there are none if the model was not asked or failed."""
-        if self._recipe.embedder.asks_server:
+        if self.manager.model.recipe.embedder.asks_server:
             return (), "texts that are not saved are not sent to the model's server"
-        if not self._recipe.matches_vectors(generation):
-            return (), self._model.why_keywords_only(generation) or "the index has no vectors of this model"
-        scale = self._recipe.scale(generation)
+        if not self.manager.model.recipe.matches_vectors(generation):
+            return (), self.manager.model.why_keywords_only(generation) or "the index has no vectors of this model"
+        scale = self.manager.model.recipe.scale(generation)
         asked = generation, request.text, request.cursor, request.path, request.n
         try:
-            return pages_about(*asked, self._paragraphs.embed, scale, urls), None
+            return pages_about(*asked, self.paragraphs.embed, scale, urls), None
         except ModelError as error:
             return (), f"the embedding model failed: {error}"
 
     def inspect_page(self, path: str, urls: records.PageUrls = records.NO_URLS) -> records.PageInspection:
         def inspected(generation: Generation) -> records.PageInspection:
-            known = self._reader.known_path(generation, path)
-            return inspect_page(generation, self._recipe.embedder, known, self._reader.freshness(generation), urls)
+            known = self.reader.known_path(generation, path)
+            return inspect_page(generation, self.manager.model.recipe.embedder, known, self.reader.freshness(generation), urls)
 
-        return self._reader.ask_for_page(path, inspected)
+        return self.reader.ask_for_page(path, inspected)
 
     def pages(self, request: records.PageListRequest, urls: records.PageUrls = records.NO_URLS) -> records.PageList:
         def listed(generation: Generation) -> records.PageList:
@@ -94,24 +93,24 @@ class PageService:
             addressed = (
                 tuple(structs.replace(page, url=urls.of(page.path, kind=page.kind)) for page in found) if urls.prefix else found
             )
-            return records.PageList(addressed, total, self._reader.freshness(generation))
+            return records.PageList(addressed, total, self.reader.freshness(generation))
 
-        return self._reader.ask(listed) or records.PageList((), 0, self._reader.freshness(None))
+        return self.reader.ask(listed) or records.PageList((), 0, self.reader.freshness(None))
 
     def refresh(self, paths: Sequence[str]) -> records.ReindexStarted:
         def known(generation: Generation) -> tuple[str, ...]:
-            return tuple(self._reader.known_path(generation, path) for path in paths)
+            return tuple(self.reader.known_path(generation, path) for path in paths)
 
-        found = self._reader.ask(known)
+        found = self.reader.ask(known)
         if found is None:
             raise IndexUnavailableError("the index is being built, and reads every page anyway")
-        return records.ReindexStarted("started", pages=found, job=self._manager.refresh_pages(found).job)
+        return records.ReindexStarted("started", pages=found, job=self.manager.refresh_pages(found).job)
 
     def links(self, path: str) -> records.PageLinks:
         def linked(generation: Generation) -> records.PageLinks:
-            excluded = self._manager.index.excluded_pages(generation)
+            excluded = self.manager.index.excluded_pages(generation)
             if excluded.get(path) == EXCLUDE:  # the page reader checks its front matter
                 raise page_excluded(path, EXCLUDE)
             return generation.catalog.pages.links(path)
 
-        return self._reader.ask(linked) or records.PageLinks((), ())
+        return self.reader.ask(linked) or records.PageLinks((), ())

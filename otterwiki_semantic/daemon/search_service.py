@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain
 from threading import BoundedSemaphore, Lock
@@ -157,29 +157,19 @@ class Searcher:
             return Asked(vector, self.search(generation, query, lambda: vector, options))
 
 
+@dataclass
 class SearchService:
     """Answer searches, and notify observers."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        manager: IndexManager,
-        reader: ServingReader,
-        searcher: Searcher,
-        reranking: RerankStage,
-        telemetry: Telemetry,
-    ) -> None:
-        self._manager = manager
-        self._reader = reader
-        self._searcher = searcher
-        self._model = manager.model
-        self._queries = searcher.queries
-        self._reranking = reranking
-        self._telemetry = telemetry
-        self._fingerprint = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
-        self._batch_slot = Lock()
-        """Held by a search for several queries, one at a time: two would block all other searches."""
-        self.observers: list[Callable[[SearchEvent], None]] = [telemetry.record_search]
+    settings: Settings
+    manager: IndexManager
+    reader: ServingReader
+    searcher: Searcher
+    reranking: RerankStage
+    telemetry: Telemetry
+    observers: list[Callable[[SearchEvent], None]] = field(default_factory=list)
+    _batch_slot: Lock = field(default_factory=Lock)
+    """Held by a search for several queries, one at a time: two would block all other searches."""
 
     def search(
         self,
@@ -191,18 +181,18 @@ class SearchService:
     ) -> list[Answer]:
         """Search as `IndexService.search` does; sections of up to `section_words` words are returned whole as Markdown."""
         if options.wait:
-            self._manager.wait_until_head(options.wait_seconds)
-        serving = self._manager.serving
+            self.manager.wait_until_head(options.wait_seconds)
+        serving = self.manager.serving
         if serving is not None:
             serving.wait_until_loaded()
-        parsed = [self._searcher.parse(query, options, serving) for query in queries]
+        parsed = [self.searcher.parse(query, options, serving) for query in queries]
         pending = self._submit(parsed, options.mode)
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls, section_words)
             answers = [with_excerpts(answer, options) for answer in answers]
         except Exception:
-            self._telemetry.record_failure(Failure.SEARCH)
+            self.telemetry.record_failure(Failure.SEARCH)
             raise
         seconds = time.perf_counter() - start
         answers = [_page(query, answer, options, seconds) for query, answer in zip(queries, answers, strict=True)]
@@ -213,41 +203,41 @@ class SearchService:
 
     def version(self) -> str | None:
         """Return the token of `IndexService.version`."""
-        if self._queries.last_failure or self._reranking.is_loading or self._reranking.error:
+        if self.searcher.queries.last_failure or self.reranking.is_loading or self.reranking.error:
             return None
 
         def of(generation: Generation) -> str | None:
-            index = self._reader.freshness(generation)
+            index = self.reader.freshness(generation)
             if index.commit != index.head or index.pending_pages or index.progress or index.error:
                 return None
-            if not self._model.recipe.matches(generation):
+            if not self.manager.model.recipe.matches(generation):
                 return None
             revision = generation.catalog.meta("revision")  # questions are embedded only after it is incremented
-            facts = generation.name, revision, index.head, self._fingerprint, self._searcher.pinned.fingerprint
+            facts = generation.name, revision, index.head, self.settings, self.searcher.pinned.fingerprint
             return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
-        return self._reader.ask(of)
+        return self.reader.ask(of)
 
     def _submit(self, queries: Sequence[Query], mode: Mode) -> Pending:
-        serving, recipe = self._manager.serving, self._model.recipe
+        serving, recipe = self.manager.serving, self.manager.model.recipe
         if serving is None or (mode is Mode.KEYWORD and recipe.embedder.asks_server):
             return []
         with suppress(CatalogError):  # handled by the search itself
             if not recipe.matches_vectors(serving):
                 return []
-        pending = self._queries.submit(each.text for query in queries for each in query.all)
+        pending = self.searcher.queries.submit(each.text for query in queries for each in query.all)
         return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: Pending, options: SearchOptions, urls: PageUrls, section_words: int
     ) -> list[Answer]:
-        wanted = structs.replace(options, rerank=self._reranking.is_wanted(options))
-        self._queries.wait_for_server(list(chain.from_iterable(pending)))
+        wanted = structs.replace(options, rerank=self.reranking.is_wanted(options))
+        self.searcher.queries.wait_for_server(list(chain.from_iterable(pending)))
         search = partial(self._search_once, queries, pending, wanted, urls, section_words)
         found = search([{}] * len(queries))
         if found is None:
-            return [_answer(query, SearchResult(), self._reader.freshness(None)) for query in queries]
-        reranked = self._reranking.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
+            return [_answer(query, SearchResult(), self.reader.freshness(None)) for query in queries]
+        reranked = self.reranking.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
         if any(each.scores for each in reranked):  # the index may have changed since the candidates were read
             found = search([each.scores for each in reranked]) or found
         return [each.applied_to(answer) for (answer, _), each in zip(found, reranked, strict=True)]
@@ -267,25 +257,25 @@ class SearchService:
         """
 
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
-            index = self._reader.freshness(generation)
-            keywords_only = self._model.why_keywords_only(generation)
+            index = self.reader.freshness(generation)
+            keywords_only = self.manager.model.why_keywords_only(generation)
             if not pending:  # another generation may serve by now
                 pending.extend(self._submit(queries, options.mode))
             given = pending if pending and not keywords_only else [[]] * len(queries)
             found = [
-                self._searcher.search(generation, query, partial(mean_vector, vectors), options, urls, scores, section_words)
+                self.searcher.search(generation, query, partial(mean_vector, vectors), options, urls, scores, section_words)
                 for query, vectors, scores in zip(queries, given, rerank_scores, strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
-                self._manager.mark_keyword_index_damaged(generation)
-            failures = self._queries.report_failures(pending) if pending else [None] * len(queries)
+                self.manager.mark_keyword_index_damaged(generation)
+            failures = self.searcher.queries.report_failures(pending) if pending else [None] * len(queries)
             return [
                 (_answer(query, each, index, keywords_only or failure), each.shortlist)
                 for query, each, failure in zip(queries, found, failures, strict=True)
             ]
 
-        with self._batch_slot if len(queries) > 1 else nullcontext(), self._searcher.slots:
-            return self._reader.ask(answers)
+        with self._batch_slot if len(queries) > 1 else nullcontext(), self.searcher.slots:
+            return self.reader.ask(answers)
 
 
 def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Literal
 
 from otterwiki_semantic import __version__
@@ -29,60 +29,47 @@ _REPLACE = "replace these files, or leave them out with SEMANTIC_ATTACHMENTS"
 _RETRIED = "no action needed: they are retried within an hour; if a page fails again and again, change it"
 
 
+@dataclass(frozen=True)
 class StatusReport:
     """Collect the status of the index, and its problems."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        manager: IndexManager,
-        queries: QueryEmbedder,
-        reranking: RerankStage,
-        insights: Insights,
-        rollback: Rollback | None,
-        telemetry: Telemetry,
-    ) -> None:
-        self._repository = repository
-        self._manager = manager
-        self._model = manager.model
-        self._recipe = manager.model.recipe
-        self._queries = queries
-        self._reranking = reranking
-        self._insights = insights
-        self._rollback = rollback
-        self._telemetry = telemetry
-        self._commits_behind = lru_cache(1)(self._count_behind)
-        self._stages = manager.syncs.indexer.embedding, manager.rebuilds.indexer.embedding
+    repository: Repository
+    manager: IndexManager
+    queries: QueryEmbedder
+    reranking: RerankStage
+    insights: Insights
+    rollback: Rollback | None
+    telemetry: Telemetry
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
         """Return the status of the serving generation, or of the index without one if its catalog fails."""
         while True:
-            generation = self._manager.serving
+            generation = self.manager.serving
             try:
                 with generation.catalog.snapshot() if generation else nullcontext():
-                    return self._status_of(generation, self._manager.syncs.error, urls)
+                    return self._status_of(generation, self.manager.syncs.error, urls)
             except CatalogError as error:
-                if self._manager.serving is generation:  # not being replaced
+                if self.manager.serving is generation:  # not being replaced
                     return self._status_of(None, error, urls)
 
     def metrics(self) -> str:
         """Return the metrics in Prometheus's text format. Errors: `MetricsError` if none are kept."""
-        status, serving, unfinished = self.status(), self._manager.serving, 0
+        status, serving, unfinished = self.status(), self.manager.serving, 0
         with suppress(CatalogError):
             unfinished = serving.catalog.unfinished if serving else 0
-        behind = self._commits_behind(status.indexed_commit, status.head_commit) if status.head_error is None else None
-        facts = self._manager.index.equals_head(), behind, *self._queries.cache_hits_and_misses, self._insights.last_quality
-        return self._telemetry.render(IndexState(status, unfinished, *facts))
+        behind = self._count_behind(status.indexed_commit, status.head_commit) if status.head_error is None else None
+        facts = self.manager.index.equals_head(), behind, *self.queries.cache_hits_and_misses, self.insights.last_quality
+        return self.telemetry.render(IndexState(status, unfinished, *facts))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
         """Return the number of commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""
         if commit == head or head is None:
             return 0
-        commits = self._repository.commits_between(commit, head, _MOST_BEHIND)
+        commits = self.repository.commits_between(commit, head, _MOST_BEHIND)
         return None if commits is None else max(1, commits)
 
     def _status_of(self, generation: Generation | None, failure: Exception | None, urls: PageUrls) -> IndexStatus:
-        manager, index = self._manager, self._manager.index.freshness(generation)
+        manager, index = self.manager, self.manager.index.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
         excluded = 0
         with suppress(RepositoryError):  # reported as the error of HEAD
@@ -95,11 +82,11 @@ class StatusReport:
             head_error=index.error,
             pages=counts.pages,
             attachments=counts.files,
-            unread_attachments=self._manager.index.unread_attachments(index.head),
+            unread_attachments=manager.index.unread_attachments(index.head),
             excluded_pages=excluded,
             chunks=counts.chunks,
             vectors=counts.vectors,
-            model=self._recipe.embedder.name,
+            model=manager.model.recipe.embedder.name,
             generation=generation.name if generation else None,
             collection=generation.mirror.store.name if generation else None,
             chroma=generation.mirror.fill if generation else None,
@@ -107,60 +94,60 @@ class StatusReport:
             rebuild=manager.rebuilds.tracker.status,
             last_sync=manager.syncs.last_success,
             last_error=(str(failure) or type(failure).__name__) if failure else None,
-            embedded_texts=sum(stage.texts for stage in self._stages),
+            embedded_texts=manager.syncs.indexer.embedding.texts + manager.rebuilds.indexer.embedding.texts,
             owner_pid=os.getpid(),
             version=__version__,
             problems=(*self._problems(generation, failure, index), *_not_shown(generation, urls)),
             is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
             previous=_previous(manager.previous.generation),
-            rollback=self._rollback,
-            reranker=self._reranking.name,
-            reranker_is_loading=self._reranking.is_loading,
+            rollback=self.rollback,
+            reranker=self.reranking.name,
+            reranker_is_loading=self.reranking.is_loading,
         )
 
     def _readiness(self, generation: Generation | None, index: Freshness) -> Literal["ready", "ready_by_words", "indexing"]:
         if generation is None or generation.catalog.commit != index.head:
             return "indexing"
-        has_vectors = self._recipe.matches_vectors(generation) and not generation.catalog.unfinished
+        has_vectors = self.manager.model.recipe.matches_vectors(generation) and not generation.catalog.unfinished
         return "ready" if has_vectors else "ready_by_words"
 
     def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
-        rebuilds = self._manager.rebuilds
+        rebuilds = self.manager.rebuilds
         found = [failure, RepositoryError(index.error) if index.error and not failure else None]
         if generation is not None:
             refusal = rebuilds.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
             found += [generation.mirror.error, generation.mirror.publication_error, unbuilt]
         try:
-            self._manager.gate.read_queries()
+            self.manager.gate.read_queries()
         except ParameterError as error:
             found.append(error)
-        found += [self._queries.last_failure, self._reranking.error]
+        found += [self.queries.last_failure, self.reranking.error]
         shown = [problem(error) for error in found if error is not None]
-        shown += self._insights.problems()
-        if self._rollback is not None:
-            settings = ", ".join(self._rollback.not_in_use)
-            message = f"the index does not use the configured {settings} after a rollback: {self._rollback.reason}"
+        shown += self.insights.problems()
+        if self.rollback is not None:
+            settings = ", ".join(self.rollback.not_in_use)
+            message = f"the index does not use the configured {settings} after a rollback: {self.rollback.reason}"
             shown.append(
                 Problem(message, "configure other settings and restart the wiki; or go back: otterwiki-semantic rollback")
             )
-        if self._model.error is not None:  # its effect on pages and queries is reported as well
-            shown.append(problem(self._model.error))
+        if self.manager.model.error is not None:  # its effect on pages and queries is reported as well
+            shown.append(problem(self.manager.model.error))
         if generation is not None:
             shown += [*self._lack_of_vectors(generation), *_bad_pages(generation)]
         return shown
 
     def _lack_of_vectors(self, generation: Generation) -> list[Problem]:
-        if self._recipe.embedder.dimension and not self._recipe.matches_vectors(generation):
-            return [
-                Problem(self._model.why_keywords_only(generation) or "", "no action needed: wait until the new index is built")
-            ]
+        manager, model = self.manager, self.manager.model
+        if model.recipe.embedder.dimension and not model.recipe.matches_vectors(generation):
+            return [Problem(model.why_keywords_only(generation) or "", "no action needed: wait until the new index is built")]
         unfinished = generation.catalog.unfinished
         if not unfinished:
             return []
-        why = next((stage.error for stage in self._stages if stage.error), "see owner.log")
+        stages = manager.syncs.indexer.embedding, manager.rebuilds.indexer.embedding
+        why = next((stage.error for stage in stages if stage.error), "see owner.log")
         message = f"{unfinished} pages are found by keywords only, because the model failed: {why}"
-        return [Problem(message, _RETRIED_SOON if self._stages[0].is_resting else _RETRIED)]
+        return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]
 
 
 def _previous(generation: Generation | None) -> PreviousIndex | None:
