@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from otterwiki_semantic.core.records import SearchOptions  # noqa: E402
-from otterwiki_semantic.search import parse_query, scoring  # noqa: E402
+from otterwiki_semantic.search import scoring  # noqa: E402
 from otterwiki_semantic.search.evaluation import (  # noqa: E402
     PASSAGES,
     JudgedQuery,
@@ -39,6 +39,7 @@ from otterwiki_semantic.search.evaluation import (  # noqa: E402
     read_query_file,
     score,
 )
+from otterwiki_semantic.search.query import parse_query  # noqa: E402
 from otterwiki_semantic.search.retrieval import retrieve  # noqa: E402
 from otterwiki_semantic.search.scoring import Tier  # noqa: E402
 from otterwiki_semantic.search.similarity_scale import Scale  # noqa: E402

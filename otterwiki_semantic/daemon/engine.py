@@ -105,7 +105,6 @@ class IndexEngine:
         self._map.refresh()
 
     def _load(self) -> None:
-        """Load what searches need."""
         serving = self._manager.serving
         if serving is None:
             return

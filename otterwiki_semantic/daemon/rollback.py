@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct):
-    """The contents of the rollback file."""
-
     configured: dict[str, Any]
     """The settings configured at the time."""
     used: dict[str, Any]

@@ -51,8 +51,6 @@ _NOT_FOR_AGENTS = frozenset(
 
 
 class _SearchRequest(SearchRequest, frozen=True):
-    """A question or several, and how to search."""
-
     more_queries: Annotated[tuple[Text, ...], Meta(max_length=8, extra={"repeats": True})] = ()
     """Further questions; each passage is returned once."""
 
@@ -64,8 +62,6 @@ class _NotesRequest(PageListRequest, frozen=True):
 
 
 class _ChangesRequest(Request, frozen=True):
-    """Which of the last changes to list."""
-
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
     """Number of pages."""
     prefix: Text | None = None
@@ -75,8 +71,6 @@ class _ChangesRequest(Request, frozen=True):
 
 
 class _OrphansRequest(Request, frozen=True):
-    """How many orphaned pages to list."""
-
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
     """Number of pages."""
 

@@ -16,7 +16,6 @@ from otterwiki_semantic.search.pipeline import SearchResult as SearchResult
 from otterwiki_semantic.search.pipeline import Shortlist as Shortlist
 from otterwiki_semantic.search.pipeline import search_chunks as search_chunks
 from otterwiki_semantic.search.query import Query as Query
-from otterwiki_semantic.search.query import parse_query as parse_query
 from otterwiki_semantic.search.related import are_related as are_related
 from otterwiki_semantic.search.related import related_pages as related_pages
 from otterwiki_semantic.search.results import with_excerpts as with_excerpts

@@ -124,8 +124,6 @@ def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _KeywordMatches:
-    """Matches of the keyword index and of names."""
-
     scores: dict[int, float] = field(default_factory=dict)
     """BM25 of words and word pairs, by chunk id, best first."""
     floor: float = 0.0

@@ -191,7 +191,6 @@ def _labels(
     corrected: Collection[str],
     urls: PageUrls,
 ) -> tuple[SuggestedLabel, ...]:
-    """Return the labels of pages and sections."""
     pages = catalog.pages.titles({match.path for match in matches})
     found = []
     for match in matches:

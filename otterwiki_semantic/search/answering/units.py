@@ -253,7 +253,7 @@ def _clause(text: str, language: str, known: Language) -> Clause:
 
 
 def _words(text: str, language: str) -> list[tuple[str, str]]:
-    """Return the stems of the content words, with the words."""
+    """Return the content words, as stems and as spelled."""
     common = _common_stems(language)
     found = (pair for word in words(text, language) if not word.is_unigram for pair in zip(word.parts, word.exact, strict=True))
     return [(stem, word) for stem, word in found if not stem[0].isdigit() and stem not in common]
