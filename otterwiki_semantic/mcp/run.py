@@ -36,16 +36,13 @@ def serve(wiki: WikiBackend, access: HttpAccess | None, **offered: Any) -> None:
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    anyio.run(_serve, make_server(wiki, has_connectors=access is not None, **offered), access)
-
-
-async def _serve(server: MCPServer[None], access: HttpAccess | None) -> None:
+    server = make_server(wiki, has_connectors=access is not None, **offered)
     if access is None:
         # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        await serve_stdio(server)
+        anyio.run(serve_stdio, server)
     else:
-        await _serve_http(server, access)
+        anyio.run(_serve_http, server, access)
 
 
 async def _serve_http(server: MCPServer[None], access: HttpAccess) -> None:
