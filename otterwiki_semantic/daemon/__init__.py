@@ -12,5 +12,6 @@ from otterwiki_semantic.daemon.interface import progress_of as progress_of
 from otterwiki_semantic.daemon.interface import whole_answer as whole_answer
 from otterwiki_semantic.daemon.protocol import DaemonInfo as DaemonInfo
 from otterwiki_semantic.daemon.protocol import DaemonProbe as DaemonProbe
+from otterwiki_semantic.daemon.protocol import code_version as code_version
 from otterwiki_semantic.daemon.protocol import settings_fingerprint as settings_fingerprint
 from otterwiki_semantic.daemon.protocol import socket_location as socket_location

@@ -202,11 +202,6 @@ class DaemonInfo(msgspec.Struct, frozen=True):
     settings: str
     """The fingerprint of its settings: see `settings_fingerprint`."""
 
-    @property
-    def is_of_this_version(self) -> bool:
-        """Whether it understands calls of this version."""
-        return self.version == code_version()
-
 
 class DaemonProbe:
     """Query the daemon of a data directory. Raises `DaemonUnavailableError` if it does not answer."""

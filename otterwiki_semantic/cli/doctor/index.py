@@ -17,7 +17,7 @@ from otterwiki_semantic.core.hints import problem as status_problem
 from otterwiki_semantic.core.humanize import count
 from otterwiki_semantic.core.records import ChromaFill, ChromaState, Freshness, IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, settings_fingerprint
+from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, code_version, settings_fingerprint
 
 _DAEMON = "index daemon"
 _SEE_LOG = "see owner.log in the data directory; it is retried automatically"
@@ -50,7 +50,7 @@ def check_index(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iterator[Finding]:
-    if not daemon.is_of_this_version:
+    if daemon.version != code_version():
         detail = f"it has another version ({daemon.version}) than this command"
         hint = "restart the wiki; if this does not help, run the command in the wiki's own environment"
         yield problem(_DAEMON, detail, hint)

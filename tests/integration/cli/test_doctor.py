@@ -40,7 +40,7 @@ from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.protocol import DaemonProbe
+from otterwiki_semantic.daemon.protocol import DaemonProbe, code_version
 from otterwiki_semantic.embedding.factory import open_embedder
 from tests.support.fork_server import python
 from tests.support.handbook import HANDBOOK
@@ -598,7 +598,7 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     running = DaemonProbe(wiki.data_dir)
     owner = running.who()
     assert owner is not None
-    assert owner.is_of_this_version
+    assert owner.version == code_version()
     status = running.status(owner)
     assert [each.what for each in status_findings(status) if each.level is Level.OK][:1] == ["index"]
     (collection,) = (each for each in status_findings(status) if each.what == "collection")
