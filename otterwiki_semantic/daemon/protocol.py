@@ -195,11 +195,11 @@ def socket_path(data_dir: Path) -> Path:
 class DaemonInfo(msgspec.Struct, frozen=True):
     """The identity of a daemon."""
 
-    version: str
-    """From `code_version`."""
-    pid: int
-    repository: str
-    settings: str
+    version: str = ""
+    """From `code_version`; empty for a daemon that is too old to report it."""
+    pid: int = 0
+    repository: str = ""
+    settings: str = ""
     """The fingerprint of its settings: see `settings_fingerprint`."""
 
 
@@ -217,6 +217,10 @@ class DaemonProbe:
             return None
         except OSError as error:
             raise DaemonUnavailableError(f"the index daemon does not answer at {self._socket}: {error}") from error
+        except DaemonUnavailableError:
+            raise
+        except (SemanticError, msgspec.DecodeError):
+            return DaemonInfo()
 
     def status(self, daemon: DaemonInfo) -> IndexStatus:
         """Return the status of a daemon of this version and any repository."""

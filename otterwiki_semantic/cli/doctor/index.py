@@ -51,7 +51,7 @@ def check_index(context: DoctorContext) -> Iterator[Finding]:
 
 def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iterator[Finding]:
     if daemon.version != code_version():
-        detail = f"it has another version ({daemon.version}) than this command"
+        detail = f"it has another version ({daemon.version or 'an older one'}) than this command"
         hint = "restart the wiki; if this does not help, run the command in the wiki's own environment"
         yield problem(_DAEMON, detail, hint)
         return
@@ -126,10 +126,11 @@ def _read(place: Path) -> tuple[dict[str, str], str]:
     uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # otherwise SQLite would create files next to it
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         facts = dict(connection.execute("SELECT name, value FROM meta"))
-        tables = ("pages", "chunks", "excluded_pages")
-        pages, chunks, excluded = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
+        knows_excluded = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'excluded_pages'").fetchone()
+        tables = ("pages", "chunks", *(["excluded_pages"] if knows_excluded else ()))
+        pages, chunks, *excluded = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
         is_checked = _check(connection)
-    detail = f"{pages} pages" + (f" ({excluded} excluded by their front matter)" if excluded else "")
+    detail = f"{pages} pages" + (f" ({sum(excluded)} excluded by their front matter)" if sum(excluded) else "")
     detail += f", {chunks} passages, generation {place.name}"
     return facts, detail + ("; its file is intact" if is_checked else "; its file is too large to be checked here")
 

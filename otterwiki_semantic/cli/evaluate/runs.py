@@ -65,7 +65,7 @@ class _Questions(Struct):
 class _Run(Struct):
     name: str
     queries: list[_Row]  # type: ignore[valid-type]
-    asked: list[_Asked]  # type: ignore[valid-type]
+    asked: list[_Asked] = []  # type: ignore[valid-type]
     questions: _Questions | UnsetType = UNSET
 
 
@@ -128,12 +128,13 @@ def _row(cells: Iterable[str]) -> str:
 
 def comparison(before: Run, after: Run) -> str:
     """Describe the differences of two runs; `ParameterError` if their queries or judgements differ."""
-    asked = [[row["query"] for row in run["asked"]] for run in (before, after)]
+    asked = [[row["query"] for row in run.get("asked") or after["asked"]] for run in (before, after)]
     if _questions_of(before) != _questions_of(after) or asked[0] != asked[1]:
         raise ParameterError("the earlier run has other queries; only runs of the same queries can be compared")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
     lines += _changes(dict(zip(SHOWN, SHOWN, strict=True)), before["queries"], after["queries"])
-    lines += _answers_compared(before["asked"], after["asked"])
+    if "asked" in before:  # missing in files of the previous version
+        lines += _answers_compared(before["asked"], after["asked"])
     if "questions" in after:
         lines += _changes(_QUESTION_LABELS, before["questions"]["rows"], after["questions"]["rows"])
     return "\n".join(lines)

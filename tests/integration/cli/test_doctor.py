@@ -577,8 +577,14 @@ def owned_by(data_dir: Path, reply: dict[str, Any]) -> tuple[threading.Thread, l
     return thread, asked
 
 
-def test_an_index_process_of_another_version_is_told_and_not_ended(resting: DoctorContext) -> None:
-    reply = {"result": {"version": "9.0.0+aaaa", "pid": 1, "repository": "/wiki", "settings": "b"}}
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"result": {"version": "9.0.0+aaaa", "pid": 1, "repository": "/wiki", "settings": "b"}},
+        {"error": {"type": "SemanticError", "message": "the index process does not understand the request"}},
+    ],
+)
+def test_an_index_process_of_another_version_is_told_and_not_ended(resting: DoctorContext, reply: dict[str, Any]) -> None:
     thread, asked = owned_by(settings_of(resting).data_dir, reply)
     problem = the_problem(list(check_index(resting)))
     thread.join()

@@ -494,12 +494,12 @@ def test_a_file_that_is_no_earlier_run_is_refused(repository: Path, judged: Path
     assert "was not written by --output" in answer.stderr
     for runs in (
         "5",
-        '[{"name": 1, "asked": [], "queries": []}]',
-        '[{"name": "hybrid", "asked": [], "queries": 5}]',
-        '[{"name": "hybrid", "asked": [], "queries": [{"query": "x"}]}]',
-        '[{"name": "hybrid", "asked": [], "queries": [{"query": "x", "relevant": [], "exclude": [], "ndcg": NaN}]}]',
-        '[{"name": "hybrid", "asked": [], "queries": [], "questions": []}]',
-        '[{"name": "hybrid", "asked": [], "queries": [], "questions": {"rows": [{"query": "x"}]}}]',
+        '[{"name": 1, "queries": []}]',
+        '[{"name": "hybrid", "queries": 5}]',
+        '[{"name": "hybrid", "queries": [{"query": "x"}]}]',
+        '[{"name": "hybrid", "queries": [{"query": "x", "relevant": [], "exclude": [], "ndcg": NaN}]}]',
+        '[{"name": "hybrid", "queries": [], "questions": []}]',
+        '[{"name": "hybrid", "queries": [], "questions": {"rows": [{"query": "x"}]}}]',
     ):
         path.write_text(f'{{"runs": {runs}}}')
         with pytest.raises(ParameterError, match="was not written by --output"):
