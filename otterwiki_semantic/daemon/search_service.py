@@ -34,6 +34,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import Failure, SearchEvent, Telemetry
 from otterwiki_semantic.daemon.health.unanswered import Asked
+from otterwiki_semantic.daemon.protocol import settings_fingerprint
 from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe
@@ -213,7 +214,7 @@ class SearchService:
             if not self.manager.model.recipe.matches(generation):
                 return None
             revision = generation.catalog.meta("revision")  # questions are embedded only after it is incremented
-            facts = generation.name, revision, index.head, self.settings, self.searcher.pinned.fingerprint
+            facts = generation.name, revision, index.head, settings_fingerprint(self.settings), self.searcher.pinned.fingerprint
             return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
         return self.reader.ask(of)
