@@ -7,6 +7,7 @@ import shutil
 import ssl
 from collections.abc import Generator, Iterator
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis":
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
 _LONGEST_ID, _SHORTENED_ID = 60, 20
+_BROWSERS = 3
 _HAS_PASSED = pytest.StashKey[bool]()
 _NUMBERS = count()
 
@@ -60,6 +62,20 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Fork the workers from a process that has collected the tests: importing all modules takes seven seconds."""
     for spec in specs:
         spec.python = fork_server.started("tests", *config.invocation_params.args)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have few workers open a browser and a wiki for it, which takes five seconds of processor time."""
+    def scope_of(nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return f"browser {sum(file.encode()) % _BROWSERS}" if file.startswith("tests/browser/") else file
+
+    if config.getoption("dist") != "loadfile":
+        return None
+    scheduling = import_module("xdist.scheduler").LoadFileScheduling(config, log)
+    scheduling._split_scope = scope_of
+    return scheduling
 
 
 def pytest_collection_finish() -> None:
