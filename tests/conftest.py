@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from tests.support import fork_server
-from tests.support.light_parts import NICE, SESSION
+from tests.support.light_parts import NICE, SESSION, SITE
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -59,7 +59,14 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """Fork the workers from a process that has collected the tests: importing all modules takes seven seconds."""
+    """Fork the workers from a process that has collected the tests: importing all modules takes seven seconds.
+
+    Meanwhile the other processor imports what most tests start.
+    """
+    if not all(Path(each).is_relative_to("tests/unit") for each in config.args):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", str(SITE), prepend=os.pathsep)
+            fork_server.begun("index")
     for spec in specs:
         spec.python = fork_server.started("tests", *config.invocation_params.args)
 
@@ -67,6 +74,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have few workers open a browser and a wiki for it, which takes five seconds of processor time."""
+
     def scope_of(nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return f"browser {sum(file.encode()) % _BROWSERS}" if file.startswith("tests/browser/") else file

@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -82,23 +83,41 @@ def end_session() -> bool:
     return True
 
 
-def started(kind: str, *arguments: str) -> str:
-    """Start the session's server of a kind unless it runs; return the path of the interpreter's stand-in.
+def begun(kind: str, *arguments: str) -> Path:
+    """Start the session's server of a kind unless it runs, without waiting; return the path of the interpreter's stand-in.
 
-    One of the kind "tests" has collected the tests that `arguments` of pytest select. It has imported everything then: on a
-    busy machine this takes longer than some tests wait for a process.
+    One of the kind "tests" collects the tests that `arguments` of pytest select.
     """
     place = _session() / kind
     place.mkdir(exist_ok=True)
     stand_in = place / "python"
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(place):
         if not stand_in.exists():
             stand_in.write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
             stand_in.chmod(0o700)
             _start(str(place / "socket"), kind, *arguments)
+    return stand_in
+
+
+def started(kind: str, *arguments: str) -> str:
+    """Return the stand-in of a server, as `begun`, that has imported everything.
+
+    On a busy machine this takes longer than some tests wait for a process.
+    """
+    stand_in = begun(kind, *arguments)
+    is_ready = stand_in.with_name("ready")
+    with _locked(stand_in.parent):
+        if not is_ready.exists():
             subprocess.run([stand_in, "-c", ""], check=True)
+            is_ready.touch()
     return str(stand_in)
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _start(address: str, *arguments: str) -> None:
