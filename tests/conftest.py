@@ -172,6 +172,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -list(_MARKERS).index(_part(item.path)))
 
 
+@cache
 def _part(path: Path) -> str:
     return path.relative_to(_HERE).parts[0]
 
