@@ -1,35 +1,19 @@
 """One index on disk: a SQLite catalog with its keyword index, and the vectors in memory and in ChromaDB."""
 
-from otterwiki_semantic.storage.catalog import Catalog as Catalog
-from otterwiki_semantic.storage.catalog import Counts as Counts
-from otterwiki_semantic.storage.catalog_reader import PinnedQuestion as PinnedQuestion
-from otterwiki_semantic.storage.chroma.connection import ChromaServer as ChromaServer
-from otterwiki_semantic.storage.chroma.export import export_collection as export_collection
-from otterwiki_semantic.storage.data_directory import claim_data_directory as claim_data_directory
-from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
-from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
-from otterwiki_semantic.storage.exact_index import PageRows as PageRows
-from otterwiki_semantic.storage.filters import Filter as Filter
-from otterwiki_semantic.storage.filters import FilterMask as FilterMask
-from otterwiki_semantic.storage.filters import page_filter as page_filter
-from otterwiki_semantic.storage.generation import Generation as Generation
-from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
-from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
-from otterwiki_semantic.storage.generation import open_generations as open_generations
-from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
-from otterwiki_semantic.storage.keyword_index import Vocabulary as Vocabulary
-from otterwiki_semantic.storage.labels import LabelId as LabelId
-from otterwiki_semantic.storage.labels import LabelTable as LabelTable
-from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
-from otterwiki_semantic.storage.labels import with_key as with_key
-from otterwiki_semantic.storage.labels import with_words as with_words
-from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
-from otterwiki_semantic.storage.page_names import PageNames as PageNames
-from otterwiki_semantic.storage.page_table import PageFacts as PageFacts
-from otterwiki_semantic.storage.posting_lists import WordSets as WordSets
-from otterwiki_semantic.storage.schema import iso_time as iso_time
-from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
-from otterwiki_semantic.storage.vector_rows import Rows as Rows
-from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
-from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore
-from otterwiki_semantic.storage.wiki_links import resolve_wiki_links as resolve_wiki_links
+from otterwiki_semantic.storage.catalog import Catalog, Counts
+from otterwiki_semantic.storage.catalog_reader import PinnedQuestion
+from otterwiki_semantic.storage.chroma.connection import ChromaServer
+from otterwiki_semantic.storage.chroma.export import export_collection
+from otterwiki_semantic.storage.data_directory import claim_data_directory
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, PageRows
+from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
+from otterwiki_semantic.storage.generation import Generation, GenerationStore, index_fingerprint, open_generations
+from otterwiki_semantic.storage.keyword_index import KeywordIndex, Vocabulary
+from otterwiki_semantic.storage.labels import LabelId, LabelTable, SectionLabel, with_key, with_words
+from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
+from otterwiki_semantic.storage.page_table import PageFacts
+from otterwiki_semantic.storage.schema import iso_time
+from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.vector_rows import Rows
+from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
+from otterwiki_semantic.storage.wiki_links import resolve_wiki_links

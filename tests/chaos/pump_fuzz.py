@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from otterwiki_semantic.content.analysis import indexed_text, name_key
-from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.content.analysis import indexed_text, name_key, sentence_ranges
 from otterwiki_semantic.content.markdown import passage_markdown, truncate_markdown
 from otterwiki_semantic.content.pages import find_links, find_name, prose
 from otterwiki_semantic.content.pages.edits import append_after, saved_text, unified_diff

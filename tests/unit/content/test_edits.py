@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.content.pages import append_after, count_occurrences, outline, saved_text, unified_diff
+from otterwiki_semantic.content.pages import append_after, count_occurrences, saved_text, unified_diff
+from otterwiki_semantic.content.pages.outline import outline
 
 NAMES = "old", "new"
 LINES = st.lists(
