@@ -135,28 +135,22 @@ class QueryEmbedder:
 
 
 class CachedEmbedder:
-    """Embeds passages that are embedded repeatedly while somebody types, and caches the last 1,024 vectors."""
+    """Embeds passages that are embedded repeatedly while somebody types, and caches up to 1,024 vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.model = embedder
-        self._cached: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
-        """Vectors by text and model fingerprint; most recently used last."""
-        self._lock = Lock()
+        self._cached: dict[tuple[str, str], Matrix] = {}
+        """Vectors by text and model fingerprint; when it is full, it starts again with those in use."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, as rows. Raises the errors of `Embedder`."""
         fingerprint = self.model.fingerprint
-        with self._lock:
-            known = {text: self._cached[text, fingerprint] for text in texts if (text, fingerprint) in self._cached}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
+        cached = self._cached
+        known = {text: cached[text, fingerprint] for text in texts if (text, fingerprint) in cached}
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
             known |= zip(new, self.model.embed(new), strict=True)
-        with self._lock:
-            for text, vector in known.items():
-                self._cached[text, fingerprint] = vector
-                self._cached.move_to_end((text, fingerprint))
-            while len(self._cached) > _CACHED_PASSAGES:
-                self._cached.popitem(last=False)
+            kept = cached if len(cached) + len(new) <= _CACHED_PASSAGES else {}
+            self._cached = kept | {(text, fingerprint): vector for text, vector in known.items()}
         return np.array([known[text] for text in texts], dtype=np.float32)
 
 

@@ -15,7 +15,6 @@ from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Problem, RebuildStatus, SyncRecord
-from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.telemetry import Failure, logfmt
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
@@ -190,15 +189,11 @@ class SyncJob:
         return result.is_whole
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
-        """Mark pages to be read again, also bad ones if the limit has changed; return the jobs that wait for them."""
+        """Mark the requested pages to be read again; return the jobs that wait for them."""
         with self._asking:
             paths, jobs = self._pages_to_refresh, self._page_jobs
             self._pages_to_refresh, self._page_jobs = set(), []
         try:
-            limit = str(MAX_PAGE_BYTES)
-            if generation.catalog.meta("max_page_bytes") != limit:
-                paths |= {path for path, _ in generation.catalog.pages.problems()}
-                generation.catalog.set_meta("max_page_bytes", limit)
             if paths:
                 generation.catalog.invalidate_pages(sorted(paths))
         except CatalogError:

@@ -14,8 +14,8 @@ from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.core.records.filter_expression import PAGE, AllOf, AnyOf, Expression, Not, Scope, parse_filter
 from otterwiki_semantic.core.records.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
+from otterwiki_semantic.storage.sqlite import LAST_CHARACTER
 
-_LAST_CHARACTER = "\U0010ffff"
 _COMPARISONS = {"updated_since": ">=", "updated_before": "<"}
 _PUSHED_DOWN = 4_000
 """Up to this many chunks a filter is pushed down into FTS5; above it, matches are post-filtered."""
@@ -97,7 +97,7 @@ def _condition(field: str, value: str | int) -> Condition:
     if field == "category":
         return "pages.category_key = ?", (fold(value),)
     start = fold(value.lstrip("/"))
-    return "pages.path_key >= ? AND pages.path_key < ?", (start, start + _LAST_CHARACTER)
+    return "pages.path_key >= ? AND pages.path_key < ?", (start, start + LAST_CHARACTER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,9 @@ from otterwiki_semantic.content.markdown import slug
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.storage.filters import Filter
 from otterwiki_semantic.storage.schema import WordChanges, decode_list, read_revision
-from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.sqlite import LAST_CHARACTER, SqliteFile
 
 _CUT = "…"
-_LAST_CHARACTER = "\U0010ffff"
 _CONTROLS = dict.fromkeys((*range(33), 127))
 """Token separators: every character that `_TOKENIZER` does not count as part of a token."""
 _MAX_KEY = 200
@@ -228,7 +227,7 @@ class LabelTable:
         return found if len(found) <= _MAX_KEYS else []
 
     def _begun(self, statement: str, beginning: str, limit: int = -1) -> list[str]:
-        rows = self._database.select(f"{statement} BETWEEN ? AND ? LIMIT ?", beginning, beginning + _LAST_CHARACTER, limit)
+        rows = self._database.select(f"{statement} BETWEEN ? AND ? LIMIT ?", beginning, beginning + LAST_CHARACTER, limit)
         return [row[0] for row in rows]
 
     def pages_named(self, key: str) -> set[int]:

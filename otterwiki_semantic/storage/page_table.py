@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.records import FileKind, Filters, Indexed, LastChange, ListedPage, PageLinks, PageSort
 from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, iso_time
-from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
+from otterwiki_semantic.storage.sqlite import IN_LIST, LAST_CHARACTER, SqliteFile
 
 _ORDERS = {
     PageSort.PATH: "path",
@@ -151,7 +150,7 @@ class PageTable:
             "SELECT tag_key, COUNT(*) AS pages, tags FROM page_tags JOIN pages USING (path) WHERE tag_key >= ? AND tag_key < ? "
             "GROUP BY tag_key ORDER BY pages DESC, tag_key LIMIT ?",
             key,
-            key + chr(sys.maxunicode),
+            key + LAST_CHARACTER,
             n,
         )
         return [(next(tag for tag in decode_list(tags) if fold(tag) == found), pages) for found, pages, tags in rows]

@@ -15,6 +15,8 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, Di
 
 T = TypeVar("T")
 IN_LIST = "IN (SELECT value FROM json_each(?))"
+LAST_CHARACTER = "\U0010ffff"
+"""Ends a range of texts with the same beginning."""
 
 _BUSY_SECONDS = 30
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
