@@ -60,10 +60,6 @@ class Scheduler:
             if slot not in self._next and (waiting is None or moment < waiting.next_run_time):
                 self._run_at(moment, slot, work)
 
-    def is_running(self, slot: str) -> bool:
-        """Whether a task is running in a slot."""
-        return slot in self._running
-
     def stop(self, timeout: float, slot: str) -> None:
         """Start no more tasks, and wait up to `timeout` seconds for the one in a slot."""
         with self._changed:

@@ -211,17 +211,15 @@ class SqliteFile:
             raise self._translated(error) from error
 
     def _translated(self, error: sqlite3.Error) -> CatalogError:
-        return self._error_class(error)(f"the catalog {self.path} cannot be used: {error}")
-
-    def _error_class(self, error: sqlite3.Error) -> type[CatalogError]:
+        message = f"the catalog {self.path} cannot be used: {error}"
         extended = getattr(error, "sqlite_errorcode", 0)
         code = extended & 0xFF
         if code == sqlite3.SQLITE_FULL:
-            return DiskFullError
+            return DiskFullError(message)
         has_other_tables = str(error).startswith(("no such", "Could not decode"))
         is_gone = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR} and not self.path.exists()
         is_corrupt = code in _CORRUPT or extended in _CORRUPT_READS or has_other_tables or is_gone
-        return CatalogCorruptError if is_corrupt else CatalogError
+        return CatalogCorruptError(message) if is_corrupt else CatalogError(message)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

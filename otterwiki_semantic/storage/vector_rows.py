@@ -106,10 +106,7 @@ class VectorRows:
         more.codes[embedded], more.scales[embedded] = Block.of(vectors, self.dtype) if len(vectors) else (0, 0)
         blocks = self._widened(dimension)
         full = [block for block in blocks if len(block.codes) == BLOCK]
-        try:
-            rest = Block(*map(np.concatenate, zip(*blocks[len(full) :], more, strict=True)))
-        except ValueError as error:
-            raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
+        rest = Block(*map(np.concatenate, zip(*blocks[len(full) :], more, strict=True)))
         starts = range(0, len(rest.codes), BLOCK)
         return VectorRows(self.dtype, [*full, *(rest.take(slice(start, start + BLOCK)) for start in starts)])
 
@@ -119,10 +116,7 @@ class VectorRows:
             return self
         blocks, block = self._widened(vectors.shape[1]), Block.of(vectors, self.dtype)
         for number, places, inner in _by_block(rows):
-            try:
-                blocks[number].codes[inner], blocks[number].scales[inner] = block.take(places)
-            except ValueError as error:
-                raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
+            blocks[number].codes[inner], blocks[number].scales[inner] = block.take(places)
         return VectorRows(self.dtype, blocks)
 
     def take(self, rows: Rows) -> VectorRows:
@@ -170,6 +164,8 @@ class VectorRows:
         return gathered
 
     def _widened(self, dimension: int) -> list[Block]:
+        if self.dimension not in {0, dimension}:
+            raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {self.dimension} and {dimension} numbers")
         return [each if each.dimension else Block.zeros(len(each.codes), dimension, self.dtype) for each in self.blocks]
 
 

@@ -77,7 +77,7 @@ def looked(index: IndexEngine) -> None:
 
 
 def wait_until_idle(index: IndexEngine) -> None:
-    eventually(lambda: not index._manager.scheduler.is_running("quality"))
+    eventually(lambda: "quality" not in index._manager.scheduler._running)
 
 
 def monitor(index: IndexEngine) -> QualityMonitor:
@@ -315,7 +315,7 @@ def test_a_stop_does_not_wait_for_the_rest(questions: Path, start: Open, monkeyp
 def test_searches_are_answered_while_they_are_asked(questions: Path, start: Open) -> None:
     questions.write_text(json.dumps(QUERIES * 200))
     index = start()
-    eventually(lambda: index._manager.scheduler.is_running("quality"))
+    eventually(lambda: "quality" in index._manager.scheduler._running)
     for number in range(50):
         assert index.search([f"vegetables {number}"], SearchOptions())[0].results
-    assert index._manager.scheduler.is_running("quality"), "they are still being asked"
+    assert "quality" in index._manager.scheduler._running, "they are still being asked"

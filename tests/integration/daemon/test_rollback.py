@@ -269,6 +269,6 @@ def evaluate_again(wiki: Wiki, days: int) -> None:
 
     def is_asked() -> bool:
         monitor.refresh()  # which does nothing while they are being asked
-        return len(wiki.index.insight().quality) > count and not wiki.index._manager.scheduler.is_running("quality")
+        return len(wiki.index.insight().quality) > count and "quality" not in wiki.index._manager.scheduler._running
 
     eventually(is_asked)
