@@ -87,12 +87,6 @@ class ProgressTracker:
         with self._lock:
             self._pages_lacking = lacking
 
-    @property
-    def pages_left(self) -> int:
-        """The number of pages that are not indexed yet, or lack vectors."""
-        with self._lock:
-            return self._pages_total - self._pages_stored + self._pages_lacking
-
     def snapshot(self) -> Progress:
         """Return the current progress."""
         with self._lock:

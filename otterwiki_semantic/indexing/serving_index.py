@@ -128,9 +128,10 @@ class ServingIndex:
             is_changing = generation is not None and generation.catalog.is_changing
             if head == commit and not is_changing:
                 return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
-            progress = self._progress
-            if is_changing and progress is not None and progress.snapshot().pages_total:
-                return Freshness(commit, head, progress.pages_left, progress=progress.snapshot())
+            tracker = self._progress
+            progress = tracker.snapshot() if is_changing and tracker is not None else None
+            if progress is not None and progress.pages_total:
+                return Freshness(commit, head, progress.pages_total - progress.pages_done, progress=progress)
             return Freshness(commit, head, self._pending_between(generation, commit, head))
         except RepositoryError as error:
             return Freshness(commit, None, 0, str(error))
