@@ -1,3 +1,3 @@
 """The command line."""
 
-from otterwiki_semantic.cli.main import main as main
+from otterwiki_semantic.cli.main import main

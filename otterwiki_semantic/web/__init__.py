@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from otterwiki_semantic.web import template_hooks as template_hooks
+from otterwiki_semantic.web import template_hooks
 from otterwiki_semantic.web.api.routes import api
 from otterwiki_semantic.web.extension import EXTENSION, Extension
 from otterwiki_semantic.web.pages import admin, answer, connect, health, palette, search, suggestions, wiki_map
-from otterwiki_semantic.web.pages.layout import pages
-from otterwiki_semantic.web.pages.layout import stylesheet as stylesheet
+from otterwiki_semantic.web.pages.layout import pages, stylesheet
 
 if TYPE_CHECKING:
     from flask import Flask
