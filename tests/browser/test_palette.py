@@ -185,8 +185,8 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
         assert page.evaluate("said.length") == 1
         expect(options(page, "actions").first).to_contain_text("Search for the exact words")
         expect(options(page, "actions").first).to_have_attribute("aria-selected", "true")
-        page.get_by_role("option", name="related pages").click()
-        expect(page.get_by_role("group", name="Related pages").get_by_role("option").first).to_be_visible()
+        page.get_by_role("option", name="probably not about this").click()
+        expect(page.get_by_role("group", name="Probably not about this").get_by_role("option").first).to_be_visible()
 
 
 def test_a_wiki_that_does_not_answer_and_a_session_that_has_ended_are_told(chromium: Browser, demo: LiveWiki) -> None:

@@ -191,7 +191,7 @@ def test_nothing_relevant_is_said_and_the_mode_decides_what_is(page: Page, site:
     expect(page.get_by_label("Sort")).to_have_count(0)
     expect(page.locator(".semantic-nothing")).to_be_visible()
     assert passages(page) == []
-    page.get_by_text("Show related pages").click()
+    page.get_by_text("probably not about this").click()
     assert passages(page)
     page.get_by_label("Question or words").fill("plumbing")
     expect(page.locator("a.semantic-passage").first).to_be_visible()
