@@ -292,7 +292,7 @@ def test_pages_that_are_found_light_up(page: Page, demo: LiveWiki) -> None:
     size, found_size = (each.first.evaluate(width) for each in (others, found))
     assert 2 * size < found_size
     assert set(found_labels(page)) == titles
-    listed = page.get_by_role("navigation", name="Found and related pages").get_by_role("link")
+    listed = page.get_by_role("navigation", name="Found and nearest pages").get_by_role("link")
     assert set(listed.all_text_contents()) == titles
     page.locator("#semantic-map-plot a[tabindex='0']").focus()
     expect(listed).to_have_count(4)  # the nearest, and the page itself
@@ -357,7 +357,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
         live.wait_until_indexed()
         page.reload()
         expect(page.locator("#semantic-map-plot a")).to_have_count(102)
-        expect(page.locator("#column-main")).to_contain_text("1 newer page is placed between related pages.")
+        expect(page.locator("#column-main")).to_contain_text("1 newer page is placed between the nearest pages.")
         commit(repository, dict.fromkeys([*pages, "new.md"]))
         live.wait_until_indexed()
         page.reload()

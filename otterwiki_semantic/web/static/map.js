@@ -83,7 +83,7 @@ function show(plot, points) {
     for (const link of svg.querySelectorAll(".semantic-map-near")) link.classList.remove("semantic-map-near");
     if (here) for (const { link } of [here, ...near]) link.classList.add("semantic-map-near");
     svg.querySelector(".semantic-map-lines").setAttribute("d", near.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Related pages" }), listOf(near));
+    if (here) byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Nearest pages" }), listOf(near));
   }
 
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
