@@ -39,7 +39,9 @@ class Expectation:
 class Laboratory:
     """Makes, each once and when it is needed, what rounds begin with and are judged by."""
 
-    def __init__(self, place: Path, seed: int, only_at: str = "", scenarios: Sequence[Scenario] = SCENARIOS) -> None:
+    def __init__(
+        self, place: Path, seed: int, only_at: str = "", scenarios: Sequence[Scenario] = SCENARIOS, size: int = 16
+    ) -> None:
         self.place = place
         self.seed = seed
         self._only_at = only_at
@@ -47,10 +49,10 @@ class Laboratory:
         self._locks: dict[Hashable, threading.Lock] = {}
         self._locking = threading.Lock()
         self._made: dict[Hashable, Any] = {}
-        self._base = Wiki(seed).pages
+        self._base = Wiki(seed, size).pages
         branches = {}
         for scenario in scenarios:
-            wiki = Wiki(seed)
+            wiki = Wiki(seed, size)
             wiki.random = Random(f"{scenario.name} {seed}")
             branches[scenario.name] = scenario.change(wiki)
         self._states = branches

@@ -24,7 +24,8 @@ from tests.support.live_wiki import is_settled
 
 DEADLINE_SECONDS = 90.0
 RESULTS = 5
-_PAUSE_SECONDS = 0.005
+_PAUSE_SECONDS, _GROWTH = 0.005, 0.1
+"""How long to pause between looks at an index: the first pause, and how much longer for each second waited."""
 
 Passage = tuple[str, str]
 """The path of a page, and the text of a passage on it."""
@@ -73,11 +74,11 @@ def wait_until_whole(index: IndexService, queries: Sequence[str] = (), leaves: s
 
     `leaves` is the name of a generation that must not serve any more.
     """
-    end = time.monotonic() + DEADLINE_SECONDS
+    start = time.monotonic()
     stumbles: dict[str, None] = {}
     seen: dict[Passage, None] = {}
     status: IndexStatus | None = None
-    while time.monotonic() < end:
+    while (waited := time.monotonic() - start) < DEADLINE_SECONDS:
         try:
             status = index.status()
             if status.last_error:
@@ -90,7 +91,7 @@ def wait_until_whole(index: IndexService, queries: Sequence[str] = (), leaves: s
                 seen.update(dict.fromkeys(passages))
         except (IndexUnavailableError, DaemonUnavailableError) as error:
             stumbles[str(error)] = None
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS + _GROWTH * waited)
     raise AssertionError(f"not whole within {DEADLINE_SECONDS:.0f} s: {status}; {list(stumbles)}")
 
 

@@ -39,7 +39,7 @@ _BOILERPLATE = ("notes/liability.md", "archive/liability.md")
 class Wiki:
     """The pages of a wiki, and what can happen to them."""
 
-    def __init__(self, seed: int | str, size: int = 16) -> None:
+    def __init__(self, seed: int | str, size: int) -> None:
         self.random = Random(f"wiki {seed}")
         self._numbers = count()
         self.pages: Pages = {}

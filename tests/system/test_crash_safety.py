@@ -33,7 +33,7 @@ from tests.chaos.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.real_parts
 
-SEED = 1
+SEED = 3
 KILLS = 2
 SHARED_PAGE = "archive/liability"
 
@@ -44,7 +44,7 @@ FIRST_BUILD = SCENARIOS[0]
 
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    return Laboratory(tmp_path_factory.mktemp("laboratory"), SEED, scenarios=[FIRST_BUILD])
+    return Laboratory(tmp_path_factory.mktemp("laboratory"), SEED, scenarios=[FIRST_BUILD], size=4)
 
 
 def test_an_index_that_is_killed_becomes_what_one_built_afresh_is(laboratory: Laboratory) -> None:
