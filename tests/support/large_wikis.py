@@ -12,12 +12,12 @@ from tests.support.live_wiki import commit, git, make_repository
 from tests.support.sync_bench import Bench, section
 
 LINE = "The same sentence fills this page from its first line to its last one. "
-_KINDS = 40
+_KINDS = 10
 _FOLDERS = 100
 
 
 def index_and_move(place: Path, count: int) -> None:
-    """Index a wiki of so many pages, of which 40 differ, move half of its folders, and see that nothing is embedded twice."""
+    """Index a wiki of so many pages, of which ten differ, move half of its folders, and see that nothing is embedded twice."""
     repository = make_repository(place / "repository", {})
     texts = [f"---\ntitle: Kind {kind}\n---\n{section(f'kind {kind}')}" for kind in range(_KINDS)]
     for number in range(count):

@@ -146,7 +146,7 @@ def test_judged_questions_are_nobodys(index: IndexEngine) -> None:
 
 def test_waiting_for_a_commit_does_not_count_as_searching(settings: Settings, index: IndexEngine) -> None:
     index.search(["radiator"], SearchOptions(draft=True))
-    many = {f"p{number}.md": f"# Page {number}\n\nNumber {number} is a page of its own.\n" for number in range(150)}
+    many = {f"p{number}.md": f"# Page {number}\n\nNumber {number} is a page of its own.\n" for number in range(80)}
     head = commit(settings.repository, many)
     start = datetime.now(UTC)
     (answer,) = index.search(["number 7"], SearchOptions(wait=True, wait_seconds=30))

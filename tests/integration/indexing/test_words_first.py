@@ -129,7 +129,7 @@ def test_a_page_is_pending_until_its_vectors_are_stored(
     tmp_path: Path, model: HeldModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = "\n".join(f"## Part {number}\n\n{'It is old and heavy. ' * 20}\n" for number in range(3))
-    repository = make_repository(tmp_path / "long", {f"p{number}.md": f"# Page {number}\n\n{parts}" for number in range(20)})
+    repository = make_repository(tmp_path / "long", {f"p{number}.md": f"# Page {number}\n\n{parts}" for number in range(6)})
     engine = IndexEngine(Settings(repository, tmp_path / "long-index", pages=()))
     pending: list[int] = []
     add = VectorTable.add

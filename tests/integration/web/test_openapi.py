@@ -32,7 +32,7 @@ DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 _LIKE_OTHERS = (
     *("POST /semantic-search", "POST /semantic-search/ask", "GET /semantic-search/suggest", "GET /semantic-search/pages"),
-    *("GET /pages", "GET /pages/{path}", "GET /semantic-search"),
+    *("GET /pages", "GET /pages/{path}", "GET /semantic-search", "GET /related", "DELETE /semantic-search/pages/{path}"),
 )
 """What has no kind of parameter that others do not have, for which each limit is asked for, also just outside."""
 _OPERATIONS = [{"include-name": name, "phases": {"coverage": {"enabled": False}}} for name in _LIKE_OTHERS]
