@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking import chunk_document
@@ -29,7 +29,6 @@ def shrunk(profile: Profile, by: int) -> Profile:
 SIZES = ("minilm:min=0,overlap=0", "fixed:target=100,overlap=99,max=100", "heading2:page=9000")
 
 
-@settings(max_examples=80)
 @given(name=st.sampled_from([*PROFILES, *SIZES]), source=PAGES | RAW, scale=st.sampled_from([1, 4]))
 def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: str, source: str, scale: int) -> None:
     profile = shrunk(profile_named(name, PROFILES[name.partition(":")[0]].window), 1 if name in SIZES else scale)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
@@ -19,6 +18,7 @@ from otterwiki_semantic.core.records import PageListRequest, PageRequest
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
+from tests.support.fork_server import started
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
 from tests.support.packages import fake_package
 
@@ -249,8 +249,8 @@ plugin = Plugin()
 def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_path: Path) -> None:
     fake_package(tmp_path / "site", "otherapi", "1.0", "otherapi = otherapi:plugin", _OTHER)
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n", "home.md": "# Home\n"})
-    # A forked wiki would know only the plugins of the process that it is forked from.
-    command = (sys.executable, "-m", "flask", "--app", "otterwiki.server", "run", "--port", "{port}")
+    # A wiki forked from a process that has imported this plugin would know no other.
+    command = (started("web"), "-m", "flask", "--app", "otterwiki.server", "run", "--port", "{port}")
     writing: dict[str, Any] = {"SEMANTIC_ALLOW_WRITE": "true", "SEMANTIC_WRITE_AS": "admin@example.org"}
     with LiveWiki(repository, tmp_path / "index", command=command, PYTHONPATH=str(tmp_path / "site"), **writing) as both:
         both.wait_until_indexed()

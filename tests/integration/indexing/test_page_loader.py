@@ -21,7 +21,7 @@ from tests.support.processes import is_running
 
 pytestmark = pytest.mark.real_parts
 
-PAGES = 150
+PAGES = 60
 BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000))
 PROFILE = Profile(window=254)
 
@@ -42,8 +42,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 @pytest.fixture
 def loading(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 600.0)  # none ends because the machine is busy
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._MANY_PAGES", 50)
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._PAGES_AHEAD", 50)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._MANY_PAGES", 20)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._PAGES_AHEAD", 20)
     made: list[PageLoader] = []
 
     def load(**options: object) -> PageLoader:
@@ -66,16 +66,16 @@ def processes(loader: PageLoader) -> list[int]:
 
 
 def test_several_processes_read_what_one_reads_in_the_same_order(repository: Repository, loading: Loading) -> None:
-    files, one, three = files_of(repository), loading(processes=1), loading(processes=3)
-    pages = list(three.load(files, PROFILE))
+    files, one, two = files_of(repository), loading(processes=1), loading(processes=2)
+    pages = list(two.load(files, PROFILE))
     assert [page.path for page in pages] == [file.path for file in files]
     assert pages == list(one.load(files, PROFILE))
     assert all(page.words is not None and len(page.words.chunks) == len(page.chunks) for page in pages)
-    assert (len(processes(one)), len(processes(three))) == (1, 1 + 3)
+    assert (len(processes(one)), len(processes(two))) == (1, 1 + 2)
 
 
 def test_an_edit_is_read_by_one_process_which_stays(repository: Repository, loading: Loading) -> None:
-    loader, files = loading(processes=3), files_of(repository)
+    loader, files = loading(processes=2), files_of(repository)
     list(loader.load(files[:3], PROFILE))
     (warm,) = processes(loader)
     list(loader.load(files[3:4], PROFILE))
@@ -86,7 +86,7 @@ def test_only_one_process_stays_when_nothing_is_read(
     repository: Repository, loading: Loading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 0.05)
-    loader = loading(processes=3)
+    loader = loading(processes=2)
     list(loader.load(files_of(repository), PROFILE))
     first = processes(loader)[0]
     eventually(lambda: processes(loader) == [first])
@@ -94,17 +94,18 @@ def test_only_one_process_stays_when_nothing_is_read(
 
 
 def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._MANY_PAGES", 20)
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 0.5)
     monkeypatch.setattr("otterwiki_semantic.core.worker_process._CLOCK_FACTOR", 100)  # the machine may be busy
-    pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(200)} | {"p050.md": BOMB + "\nThe quokka.\n"}
+    pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(30)} | {"p015.md": BOMB + "\nThe quokka.\n"}
     repository = Repository(make_repository(tmp_path / "repository", pages))
     loader = PageLoader(repository, BundledModel(), processes=2)
     files = sorted(repository.pages("HEAD").values(), key=lambda file: file.path)
     found = {page.path: page for page in loader.load(files, PROFILE)}
     loader.close()
-    assert [path for path, page in found.items() if page.problem] == ["p050"]
-    assert "took longer than" in (found["p050"].problem or "")
-    assert any("quokka" in chunk.text for chunk in found["p050"].chunks)
+    assert [path for path, page in found.items() if page.problem] == ["p015"]
+    assert "took longer than" in (found["p015"].problem or "")
+    assert any("quokka" in chunk.text for chunk in found["p015"].chunks)
 
 
 def test_processes_that_are_killed_are_replaced(repository: Repository, loading: Loading) -> None:
@@ -112,7 +113,7 @@ def test_processes_that_are_killed_are_replaced(repository: Repository, loading:
     pages: list[Page] = []
     for page in loader.load(files, PROFILE):
         pages.append(page)
-        if len(pages) in {2, 60, 120}:  # further apart than is read ahead: no page may be killed twice
+        if len(pages) in {2, 25, 50}:  # further apart than is read ahead: no page may be killed twice
             for process in processes(loader):
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
@@ -121,7 +122,7 @@ def test_processes_that_are_killed_are_replaced(repository: Repository, loading:
 
 
 def test_no_process_is_left_when_reading_is_given_up(repository: Repository, loading: Loading) -> None:
-    loader = loading(processes=3)
+    loader = loading(processes=2)
     pages = loader.load(files_of(repository), PROFILE)
     for _ in range(10):
         next(pages)
@@ -141,5 +142,5 @@ def test_pages_near_one_that_ended_the_daemon_are_read_one_by_one(
         raise RuntimeError("the process ends")
     loader = loading(processes=2, data_dir=tmp_path)
     counts = [len(processes(loader)) for _ in loader.load(files, PROFILE)]
-    assert counts[:60] == [1] * 60
+    assert counts[:30] == [1] * 30
     assert counts[-1] == 1 + 2
