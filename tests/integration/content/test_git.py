@@ -222,7 +222,7 @@ _NAMES = st.sampled_from(["a", "b", "d/a", "d/b", "d/e/a", "ü"])
 _TREES = st.lists(st.dictionaries(_NAMES, st.sampled_from(["one", "two", "three"]), max_size=5), min_size=2, max_size=4)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(trees=_TREES, exclude=st.sampled_from([(), ("d/*.md",), ("d", "ü.md"), ("**/a.md",)]))
 def test_changes_between_any_two_commits_equal_a_comparison_of_every_page(
     tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, str]], exclude: tuple[str, ...]

@@ -358,6 +358,7 @@ def test_an_account_without_the_permission_writes_nothing(wiki: LiveWiki) -> Non
         "READ_ACCESS": "ANONYMOUS",
         "AUTO_APPROVAL": "True",
         "EMAIL_NEEDS_CONFIRMATION": "False",
+        "SEMANTIC_WRITE_AS": "reader@example.org",
     }
     with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | settings) as other:
         assert put_anonymously(other).status == 401
@@ -365,12 +366,9 @@ def test_an_account_without_the_permission_writes_nothing(wiki: LiveWiki) -> Non
         headers = {"X-CSRFToken": other.csrf_token("/-/settings"), "Content-Type": "application/json"}
         reply = other.request("PUT", f"{ROUTE}notes/reader", b'{"text": "# Reader"}', headers)
         assert error_of(reply) == (403, "forbidden")
-        with LiveWiki(
-            wiki.repository, wiki.data_dir, **SETTINGS | settings | {"SEMANTIC_WRITE_AS": "reader@example.org"}
-        ) as key:
-            reply = put(key, "notes/reader", text="# Reader")
-            assert error_of(reply) == (403, "forbidden")
-            assert "has no WRITE permission" in reply.text
+        reply = put(other, "notes/reader", text="# Reader")
+        assert error_of(reply) == (403, "forbidden")
+        assert "has no WRITE permission" in reply.text
     assert head_of(wiki.repository) == before
 
 

@@ -330,7 +330,7 @@ def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
 
 # The room it takes
 
-PAGES = 60
+PAGES = 30
 
 
 def numbered(number: int, state: int) -> Page:
