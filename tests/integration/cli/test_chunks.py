@@ -13,7 +13,7 @@ from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import make_page
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from tests.integration.cli.test_main import refused, run
+from tests.integration.cli.test_main import run
 from tests.support.live_wiki import commit, git, make_repository
 
 _BEARINGS = " ".join(f"Bearing {number} of this pump is greased in May." for number in range(60))
@@ -121,8 +121,8 @@ def test_no_server_is_asked(repository: Path) -> None:
     ],
 )
 def test_a_mistake_is_explained(repository: Path, arguments: tuple[str, ...], code: int, part: str) -> None:
-    answer = refused("chunks", "--repository", repository, *arguments)
-    assert (answer.exit_code, answer.stdout) == (code, "")
+    answer = run("chunks", "--repository", repository, *arguments)
+    assert (answer.returncode, answer.stdout) == (code, "")
     assert part in answer.stderr
 
 
