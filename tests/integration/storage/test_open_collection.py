@@ -108,12 +108,18 @@ def test_a_question_in_words_finds_the_section_with_text_and_metadata(tmp_path: 
     assert collection.metadata == {"model": "minilm", "dimension": 384, "commit": commit_id}
 
 
-def test_the_wikis_own_collection_has_the_same_name_and_is_in_a_stable_place(index: IndexEngine, tmp_path: Path) -> None:
+def test_the_wikis_own_collection_has_the_same_name_and_is_in_a_stable_place_and_overwrites_nothing(
+    index: IndexEngine, tmp_path: Path
+) -> None:
     collection = live(tmp_path, index)
     assert records(collection) == records(exported(tmp_path))
     found = collection.query(query_texts=["vegetables"], n_results=1)
     assert found["metadatas"] is not None
     assert found["metadatas"][0][0]["page_path"] == "garden"
+    (catalog,) = (tmp_path / "index").glob("generations/*/catalog.sqlite3")
+    with pytest.raises(SemanticError, match="is not empty: name a new directory"):
+        export_collection(catalog, tmp_path, "otterwiki")
+    assert not (tmp_path.parent / f"{tmp_path.name}.part").exists()
 
 
 def test_new_tags_and_a_new_name_change_metadata_and_embed_nothing(index: IndexEngine, tmp_path: Path) -> None:
@@ -173,14 +179,6 @@ def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, t
         assert not any(found["documents"] or ())
         assert not any(found["metadatas"] or ())
         assert again.status().embedded_texts == 0
-
-
-@pytest.mark.usefixtures("index")
-def test_a_copy_is_not_written_over_something_else(tmp_path: Path) -> None:
-    (catalog,) = (tmp_path / "index").glob("generations/*/catalog.sqlite3")
-    with pytest.raises(SemanticError, match="is not empty: name a new directory"):
-        export_collection(catalog, tmp_path, "otterwiki")
-    assert not (tmp_path.parent / f"{tmp_path.name}.part").exists()
 
 
 @pytest.fixture

@@ -230,7 +230,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> Non
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for round_ in range(20):
+    for round_ in range(8):
         put(catalog, page("a", *(f"text {i}" for i in range(50 * (round_ % 2), 50 * (round_ % 2) + 50))))
     done.set()
     for reader in readers:
