@@ -384,7 +384,7 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
 
 
 def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 4)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 10)
     index = opened()
     eventually(lambda: is_ready(index))
     generation = generation_of(index)
@@ -396,7 +396,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
         assert (answer.results[0].path, answer.degraded) == (f"p{edited:03}", None)
         edited += 1
         eventually(lambda: is_ready(index))
-    assert edited > 4, "not for a few"
+    assert edited > 10, "not for a few"
     assert generation_of(index) is generation
     assert generation.mirror.store.count() == PAGES
     assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
