@@ -402,7 +402,7 @@ def test_the_key_is_neither_logged_nor_given_to_the_index_process(wikis: Wikis) 
     wiki = wikis["", "APPROVED"]
     assert wiki.api("GET", READS[0], key="a-wrong-key").status == 401
     told = (wiki.data_dir.parent / "told").read_bytes()
-    assert b"SEMANTIC_DATA_DIR" in told
+    assert b"OTTERWIKI_SEMANTIC_SETTINGS" in told
     logs = b"".join(path.read_bytes() for path in wiki.data_dir.rglob("*") if path.is_file()) + wiki.log.encode()
     assert b"POST /api/v1/reindex" in logs
     for secret in (KEY, "a-wrong-key", wiki._settings["SECRET_KEY"]):
