@@ -339,8 +339,9 @@ def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> No
         assert len(hit.also_on) == 3
 
 
-def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
-    texts = (f"## Pump {number}\n\n" + f"Pump {number} lifts water to bed {number}. " * 7 for number in range(50))
+def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.search.pipeline._CANDIDATES", 20)
+    texts = (f"## Pump {number}\n\n" + f"Pump {number} lifts water to bed {number}. " * 7 for number in range(30))
     sections = "\n\n".join(texts)
     pages: dict[str, str | bytes] = {"pumps.md": f"# Pumps\n\n{sections}\n"}
     pages |= {f"bed{number}.md": f"# Bed {number}\n\nIt has water from a pump.\n" for number in range(6)}
