@@ -34,7 +34,7 @@ test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki
 	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile fast tests/unit
 
 test: $(VENV)/.for-test ## Test everything (6 min)
-	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.for-lint $(VENV)/.for-test ## Check style, types and imports (30 s)
 	$(BIN)/ruff check .
