@@ -1,11 +1,10 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen.
 import { delayed, element, fetchPart } from "./parts.js";
 
-const POINTED_MS = 150;
 const BLOCKS = ":is(p, li, pre, tr:has(td), dd):not(li *, dd *, td *)";
 const CUT = 20; // letters by which a block is known that an excerpt may cut
 const pages = new Map(); // what was loaded, by URL
-const later = delayed(preview, POINTED_MS);
+const later = delayed(preview, 150);
 let shown = null; // the passage that is shown
 
 /** Show the page of a passage, a link with `data-preview`, in a pane; nothing without a passage. */
@@ -14,12 +13,13 @@ export async function preview(pane, passage) {
   select(shown, passage);
   shown = passage;
   if (pane.hidden) pane.replaceChildren(element("p", { textContent: "Loading…" }));
-  pane.hidden = !passage?.dataset.preview; // its place is kept from the beginning
-  if (pane.hidden) return;
-  const source = passage.dataset.preview;
+  const source = passage?.dataset.preview;
+  pane.hidden = !source; // its place is kept from the beginning
+  if (!source) return;
   const content = pages.get(source) ?? (await loaded(source).catch(() => null));
   if (shown !== passage) return; // another one was chosen meanwhile
-  if (!content) return void (pane.hidden = true); // the wiki cannot be reached
+  pane.hidden = !content; // the wiki cannot be reached
+  if (!content) return;
   pages.set(source, content);
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
@@ -56,21 +56,22 @@ const letters = (text) => text.replace(/[^\p{L}\p{N}]+/gu, "");
 
 /** Mark what a passage quotes in the pane, and scroll to it. */
 function show(pane, passage) {
-  const [anchor, directive] = new URL(passage.href).hash.slice(1).split(":~:text=");
-  const heading = anchor && pane.querySelector("#" + CSS.escape("preview-" + decodeURIComponent(anchor)));
+  const [anchor, directive] = passage.hash.slice(1).split(":~:text="),
+    heading = anchor && pane.querySelector("#preview-" + CSS.escape(decodeURIComponent(anchor)));
   const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & 4); // Node.DOCUMENT_POSITION_FOLLOWING
-  const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent);
-  const ends = directive?.split(",").map(decodeURIComponent).map(letters); // a long sentence or a row is named by its ends
-  const best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
+  const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent),
+    ends = directive?.split(",").map(decodeURIComponent).map(letters), // a long sentence or a row is named by its ends
+    best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
   for (const step of [-1, 1]) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
     for (let at = best; blocks[at] && (at === best || isQuoted(texts[at])); at += step) blocks[at].classList.add("semantic-best");
   }
-  const words = [...passage.querySelectorAll("mark")].map((each) => each.textContent.replace(/\W/g, "\\$&")).join("|");
-  const matched = new RegExp(`(?<![&\\w])(${words})(?![^<]*>)`, "gi"); // not in a tag or an entity
-  if (words) for (const each of pane.querySelectorAll(".semantic-best")) each.innerHTML = each.innerHTML.replace(matched, "<mark>$&</mark>");
-  const box = (place) => place.getBoundingClientRect(), gap = pane.firstElementChild.offsetHeight + 12; // the title stays in view
-  const scroll = (place) => (pane.scrollTop += box(place).top - box(pane).top - gap);
+  const words = [...passage.querySelectorAll("mark")].map((each) => each.textContent.replace(/\W/g, "\\$&")).join("|"),
+    parts = (text) => text.split(RegExp(`(?<!\\w)(${words})`, "gi")).map((part, at) => at % 2 ? element("mark", {}, part) : part);
+  if (words) for (const each of pane.querySelectorAll(".semantic-best,.semantic-best *"))
+    for (const node of [...each.childNodes]) node.splitText && node.replaceWith(...parts(node.data));
+  const box = (place) => place.getBoundingClientRect(), gap = pane.firstElementChild.offsetHeight + 12, // the title stays in view
+    scroll = (place) => (pane.scrollTop += box(place).top - box(pane).top - gap);
   pane.scrollTop = 0;
   if (heading || block) scroll(heading || block);
   if (block && box(block).bottom > box(pane).bottom) scroll(block);
