@@ -61,7 +61,7 @@ def pytest_sessionstart() -> None:
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Fork the workers from a process that has collected the tests: importing all modules takes seven seconds.
 
-    Meanwhile the other processor imports what most tests start.
+    Meanwhile, the fork server for index daemons starts on another core.
     """
     if not all(Path(each).is_relative_to("tests/unit") for each in config.args):
         with pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,7 @@ _FOLDERS = 100
 
 
 def index_and_move(place: Path, count: int) -> None:
-    """Index a wiki of so many pages, of which ten differ, move half of its folders, and see that nothing is embedded twice."""
+    """Index `count` pages with ten different texts, move half of the folders, and check that no text is embedded twice."""
     repository = make_repository(place / "repository", {})
     texts = [f"---\ntitle: Kind {kind}\n---\n{section(f'kind {kind}')}" for kind in range(_KINDS)]
     for number in range(count):

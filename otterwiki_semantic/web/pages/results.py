@@ -138,7 +138,7 @@ def _place_of_names(hit: Hit) -> str:
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return the menus of the filters in use, and of those that can narrow the results; only tags can have several."""
+    """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once."""
     menus = []
     for name, label in FILTERS.items():
         values = [value for each, value in chosen if each == name]
