@@ -3,6 +3,7 @@ PORT ?= 8080
 VENV := .venv
 comma := ,
 BIN := $(VENV)/bin
+# Python compiles a module when it is first imported; most never are.
 PIP := PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests start many processes, which take a fifth more of a processor without compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,7 +21,6 @@ $(VENV)/.for-%: setup.cfg pyproject.toml
 	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv --upgrade-deps $(VENV); } # an old pip looks for packages twice as long
 	@echo "installing into $(VENV); this takes a minute"
 	@$(PIP) --editable '.[$*]'
-	@$(BIN)/python -m compileall -q -j 0 -x '/(tests?|kubernetes\w*|pip|setuptools)/' $(VENV)/lib otterwiki_semantic >/dev/null 2>&1 || true # pip would use one processor
 	@touch $(addprefix $(VENV)/.for-,$(subst $(comma), ,$*))
 
 ##@ Try it
