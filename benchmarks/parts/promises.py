@@ -1,8 +1,8 @@
 """What readers notice, on one screen: searches as people type them, suggestions, saves, memory and starts.
 
-With `make bench BASE=COMMIT` an earlier state of the project takes turns with this one, each with an index of its own, and
-every figure says the ratio. Queries are questions about the wiki; a tenth has a typing error, and a tenth words of another
-language.
+With `make bench BASE=COMMIT` an earlier state of the project is served beside this one, with an index of its own, and every
+figure says the ratio. The two take turns of about a second, so that a machine that becomes slower does so for both.
+Queries are questions about the wiki; a tenth has a typing error, and a tenth words of another language.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from benchmarks.parts.memory import memory_of
+from benchmarks.support.client import Timed
 from benchmarks.support.corpus import questions, title_of
 from benchmarks.support.load import Load
 from benchmarks.support.options import ROOT, Options
@@ -26,9 +28,11 @@ from benchmarks.support.serving import ServedWiki
 from benchmarks.support.wikis import KEPT, generated
 
 _SEARCHES, _WARM_UP = 300, 30
-_CLIENTS, _RUSH_SECONDS, _RUSH_QUESTIONS = 4, 6.0, 2_000
-_SAVES, _SAVES_PAUSE = 12, 1.0
+_CLIENTS, _RUSH_TURNS, _RUSH_SECONDS, _RUSH_QUESTIONS = 4, 8, 1.0, 2_000
+_SAVES_TURNS, _SAVES, _SAVES_PAUSE = 6, 2, 1.0
 _TYPED = 30
+_TURN = 50
+"""Requests of one state before it is the other's turn."""
 _FOREIGN = ("wie kann ich", "où trouve-t-on", "cómo se cambia", "hvor finder jeg", "jak ustawić", "come si fa")
 _TARGETS = {
     "search, p50": ("ms", 4.5),
@@ -51,10 +55,10 @@ def measure(options: Options) -> list[Figure]:
     roots = {"": ROOT} | ({options.base: _checkout(options.base)} if options.base else {})
     found: dict[str, Times] = {name: defaultdict(list) for name in roots}
     for number in range(options.rounds):
-        for name in list(roots)[:: 1 if number % 2 else -1]:
-            say(f"round {number + 1} of {options.rounds}: {name or 'this state'}")
-            for figure, value in _round(roots[name], options.small_pages, number).items():
-                found[name][figure].append(value)
+        say(f"round {number + 1} of {options.rounds}")
+        names = list(roots)[:: 1 if number % 2 else -1]
+        for _turn in zip(*(_round(roots[name], options.small_pages, number, found[name]) for name in names), strict=True):
+            pass
     return [_figure(name, found, options.base) for name in _TARGETS]
 
 
@@ -80,8 +84,8 @@ def _checkout(commit: str) -> Path:
     return place
 
 
-def _round(root: Path, pages: int, number: int) -> dict[str, float]:
-    """Serve the wiki with the code below a directory and return what is measured once."""
+def _round(root: Path, pages: int, number: int, found: Times) -> Iterator[None]:
+    """Serve the wiki with the code below a directory, add what is measured, and yield after each turn."""
     data_dir = KEPT / f"promises-{root.name if root != ROOT else 'now'}" / f"wiki-{pages}"
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     chance = random.Random(number)
@@ -89,52 +93,71 @@ def _round(root: Path, pages: int, number: int) -> dict[str, float]:
     plain, busy, drafts, rushed = (asked[at:] for at in (0, _SEARCHES + _WARM_UP, 2 * _SEARCHES + _WARM_UP, 3 * _SEARCHES))
     with ServedWiki(generated(pages), data_dir, root=root) as wiki:
         wiki.wait_until_open()
-    found: dict[str, float] = {}
+    yield
     with ServedWiki(generated(pages), data_dir, root=root) as wiki, wiki.client() as client:
-        found["first search after a start"] = 1e3 * (wiki.start_seconds + client.search(asked[-1]).seconds)
+        found["first search after a start"].append(1e3 * (wiki.start_seconds + client.search(asked[-1]).seconds))
         wiki.wait_until_open()
-        times = [1e3 * client.search(query).seconds for query in plain[: _WARM_UP + _SEARCHES]][_WARM_UP:]
-        found["search, p50"], found["search, p95"] = p50(times), p95(times)
+        yield
+        times = (yield from _in_turns(client.search, plain[: _WARM_UP + _SEARCHES]))[_WARM_UP:]
+        found["search, p50"].append(p50(times))
+        found["search, p95"].append(p95(times))
         letters = [query[:end] for query in drafts[:_TYPED] for end in range(3, len(query), 2)]
-        found["search as drafts grow, p95"] = p95([1e3 * client.search(typed, draft="true").seconds for typed in letters])
+        drafted = yield from _in_turns(partial(client.search, draft="true"), letters)
+        found["search as drafts grow, p95"].append(p95(drafted))
         titles = [title_of(chance.randrange(pages)) for _ in range(_TYPED)]
         keys = [title[:end] for title in (*titles, *_misspelled(chance, titles)) for end in range(1, len(title) + 1)]
-        found["suggestions, p95"] = p95([1e3 * client.suggest(key).seconds for key in keys])
-        with Load(wiki.port, rushed[:_RUSH_QUESTIONS], _CLIENTS) as load:
-            time.sleep(_RUSH_SECONDS)
-        found["searches by 4 clients"] = load.report.rate
-        found |= _while_saving(wiki, busy, number)
-        found["memory of the index's process"] = memory_of(wiki.owner()).resident
-    return found
+        found["suggestions, p95"].append(p95((yield from _in_turns(client.suggest, keys))))
+        reports = []
+        for turn in range(_RUSH_TURNS):
+            with Load(wiki.port, rushed[turn * _RUSH_QUESTIONS // _RUSH_TURNS : _RUSH_QUESTIONS], _CLIENTS) as load:
+                time.sleep(_RUSH_SECONDS)
+            reports.append(load.report)
+            yield
+        answers = sum(len(report.seconds) for report in reports)
+        found["searches by 4 clients"].append(answers / sum(report.elapsed for report in reports))
+        saves: list[float] = []
+        searches: list[float] = []
+        for turn in range(_SAVES_TURNS):
+            _search_while_saving(wiki, busy[turn * len(busy) // _SAVES_TURNS :], f"zebu{number}x{turn}", searches, saves)
+            yield
+        found["search while pages are saved, p95"].append(p95(searches))
+        found["saved page found, p50"].append(p50(saves))
+        found["memory of the index's process"].append(memory_of(wiki.owner()).resident)
 
 
-def _while_saving(wiki: ServedWiki, asked: Sequence[str], number: int) -> dict[str, float]:
-    """Save a page each second, wait until it is found, and search meanwhile."""
-    found: list[float] = []
+def _in_turns(ask: Callable[[str], Timed], texts: Sequence[str]) -> Generator[None, None, list[float]]:
+    """Return the milliseconds until each text is answered, and yield after each turn."""
+    times: list[float] = []
+    for start in range(0, len(texts), _TURN):
+        times += [1e3 * ask(text).seconds for text in texts[start : start + _TURN]]
+        yield
+    return times
+
+
+def _search_while_saving(wiki: ServedWiki, asked: Sequence[str], name: str, searches: list[float], saves: list[float]) -> None:
+    """Save a page each second and wait until it is found, search meanwhile, and add the milliseconds of both."""
 
     def save() -> None:
         with wiki.client() as editor:
             for each in range(_SAVES):
-                word = f"zebu{number}x{each}"
+                word = f"{name}x{each}"
                 editor.save("a-saved-page", f"# A saved page\n\nThe {word} grazes behind the mill.\n")
                 start = time.perf_counter()
                 while word not in str(editor.results(word, mode="keyword")):
                     assert time.perf_counter() - start < 30, f"not found: {word}"
                     time.sleep(0.005)
-                found.append(1e3 * (time.perf_counter() - start))
+                saves.append(1e3 * (time.perf_counter() - start))
                 time.sleep(_SAVES_PAUSE)
 
     saving = threading.Thread(target=save)
     saving.start()
-    times = []
     with wiki.client() as client:
         for query in asked:
-            times.append(1e3 * client.search(query).seconds)
+            searches.append(1e3 * client.search(query).seconds)
             time.sleep(0.02)
             if not saving.is_alive():
                 break
     saving.join()
-    return {"search while pages are saved, p95": p95(times), "saved page found, p50": p50(found)}
 
 
 def _typed(chance: random.Random, queries: Sequence[str]) -> list[str]:
