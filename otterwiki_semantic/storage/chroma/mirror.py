@@ -128,8 +128,9 @@ class VectorMirror:
     @property
     def fill(self) -> ChromaFill:
         """How much of the catalog the store holds."""
-        state = {MirrorState.CURRENT: ChromaState.READY, MirrorState.RESTING: ChromaState.RESTING}.get(self.state)
         pending, outdated = self._catalog.outbox.count() if self._catalog.is_current else (0, 0)
+        current = ChromaState.FILLING if pending else ChromaState.READY  # the caller's snapshot may be of an earlier moment
+        state = {MirrorState.CURRENT: current, MirrorState.RESTING: ChromaState.RESTING}.get(self.state)
         whole_at, _, whole_commit = (self._catalog.meta(_WHOLE) or "").partition(" ")
         return ChromaFill(
             state=state or ChromaState.FILLING,

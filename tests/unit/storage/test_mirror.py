@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,15 @@ def test_a_mirror_is_current_once_its_outbox_is_empty(bench: Bench) -> None:
     assert bench.state() is MirrorState.CURRENT
     assert bench.mirror.fill == ChromaFill(ChromaState.READY, 0, 3, collection="otterwiki-test")
     assert list(bench.mirror.query(unit(2), 1) or ()) == ["v2"]
+
+
+def test_a_fill_that_was_counted_before_the_last_push_is_not_ready(bench: Bench) -> None:
+    bench.add(1, 2, 3)
+    with ThreadPoolExecutor(1) as executor, bench.catalog.snapshot():
+        assert bench.mirror.fill.pending == 3
+        executor.submit(bench.mirror.push).result()
+        assert (bench.mirror.fill.state, bench.mirror.fill.pending) == (ChromaState.FILLING, 3)
+    assert bench.mirror.fill.state is ChromaState.READY
 
 
 def test_more_vectors_take_a_mirror_from_searches_until_they_are_pushed(current: Bench) -> None:
