@@ -145,8 +145,9 @@ class _Chunker:
         text = prefix.text + body
         if len(segments) > 1 and self._tokens(text) > self._profile.window:
             middle = len(segments) // 2
-            yield from self._finish(segments[:middle])
-            yield from self._finish(segments[middle:])
+            for half in (segments[:middle], segments[middle:]):
+                if not all(segment.is_overlap for segment in half):
+                    yield from self._finish(half)
             return
         sections = {each: number for number, each in enumerate(dict.fromkeys(segment.section for segment in segments))}
         yield Chunk(

@@ -46,7 +46,7 @@ def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
 def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
     small = Profile("small", window=64, target=40, min_size=10, overlap=8)
     chunks = chunks_of(source, profile=small, counter=ByteCounter())
-    assert all(body(chunk).strip() for chunk in chunks)
+    assert all(new_text(chunk).strip() for chunk in chunks)
     assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)
 
 
