@@ -53,6 +53,15 @@ def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[st
     assert bench.generation.mirror.store.count() == 0
 
 
+def test_pages_without_vectors_are_not_done(bench: Bench) -> None:
+    commit(bench.repository, {"one.md": "# One\n\nA text.\n", "two.md": "# Two\n\nAnother one.\n"})
+    plan = bench.indexer.plan(bench.generation.catalog, embed=False)
+    assert plan is not None
+    bench.indexer.sync(bench.generation, plan, bench.tracker)
+    found = bench.tracker.snapshot()
+    assert (found.pages_done, found.pages_by_words, found.pages_total) == (0, 2, 2)
+
+
 def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {})
     bench.sync()
