@@ -162,9 +162,14 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
     stored, may_end = threading.Event(), threading.Event()
     monkeypatch.setattr("otterwiki_semantic.indexing.sync_job._RETRY_UNFINISHED_SECONDS", 0.0)
     index = IndexEngine(settings)
+    assert index.status().index.pending_pages == 5
     monkeypatch.setattr(index.embedder, "embed", fail)
     index.start()
     eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready_by_words")
+    with index._manager.index.changing:
+        commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+        assert index.status().index.pending_pages == 6
+        git(settings.repository, "reset", "-q", "--hard", "HEAD~1")
     serving = generation_of(index)
     collect_garbage = serving.catalog.vectors.collect_garbage
 
