@@ -39,6 +39,8 @@ _LEAST_COVERAGE = 0.6
 _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.COMMAND})
 """Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
+_PAIR = 2
+"""Columns of a table whose rows are facts without the columns' names: `nightly: 14`."""
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
@@ -162,7 +164,7 @@ class _Candidate(NamedTuple):
         return Extract(self.hit.at(self.unit), (self.text,), kind)
 
     def _text(self, place: tuple[int, int]) -> str:
-        """Return a unit that is readable on its own; a table row gets the names of its columns."""
+        """Return a unit that is readable on its own; a row of more than two columns gets their names."""
         if self.unit.kind is UnitKind.CODE:
             return self.hit.snippet[slice(*place)]
         text = self.visible[slice(*place)]
@@ -170,7 +172,7 @@ class _Candidate(NamedTuple):
             return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
         cells = [cell.strip() for cell in text.split(_CELL)]
         names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
-        if len(names) != len(cells):
+        if len(names) != len(cells) or len(cells) <= _PAIR:
             return ": ".join(filter(None, cells))
         named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
         return " – ".join(filter(None, (cells[0], named)))

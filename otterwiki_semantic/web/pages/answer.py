@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 from urllib.parse import urljoin
 
@@ -102,16 +102,14 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
         return render_part("answer.html", message=message, is_writing=is_writing)
     doubts = {each.text: each.reason for each in found.unsupported}
     numbered = {place: (number, found.sources[place]) for place, number in found.source_numbers.items()}
-    blocks = [
-        Block(kind, tuple(_sentence(each, numbered, doubts) for each in sentences))
-        for (_, kind), sentences in groupby(found.answer, key=lambda each: (each.block, each.kind))
-    ]
+    written = [list(group) for _, group in groupby(found.answer, key=lambda each: (each.block, each.kind))]
+    blocks = [Block(group[0].kind, tuple(_sentence(each, numbered, doubts) for each in group)) for group in written]
     notes = [_note(number, hit) for number, hit in numbered.values()] if blocks else []
     return render_part(
         "answer.html",
         answer=found,
         blocks=blocks,
-        extracts=[list(group) for _, group in groupby(blocks, key=_names_of_sources)],
+        extracts=_extracts(blocks, [found.sources[group[0].sources[0]] for group in written]) if blocks and found.is_extractive else (),
         notes=notes,
         markdown=_markdown(blocks, notes),
         message=message or found.message,
@@ -132,8 +130,16 @@ def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], do
     return Sentence(sentence.text, notes, doubt)
 
 
-def _names_of_sources(block: Block) -> list[str]:
-    return [note.name for note in block.sentences[0].notes]
+def _extracts(blocks: list[Block], hits: list[Hit]) -> list[list[tuple[Block, bool]]]:
+    """Return the quotations by source, each with whether text between it and the one before is left out."""
+    quoted = zip(blocks, [False, *(_leaves_out(*each) for each in pairwise(hits))], strict=True)
+    return [list(group) for _, group in groupby(quoted, key=lambda each: [note.name for note in each[0].sentences[0].notes])]
+
+
+def _leaves_out(first: Hit, second: Hit) -> bool:
+    if first.snippet != second.snippet or not first.best_sentence or not second.best_sentence:
+        return True
+    return any(map(str.isalpha, first.snippet[first.best_sentence[1] : second.best_sentence[0]]))
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:
