@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from otterwiki_semantic.content.analysis import sentence_ranges
+
 Range = tuple[int, int]
 
 _VISIBLE = 7 / 18
@@ -23,8 +25,8 @@ def excerpt_window(
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
     The excerpt contains the best sentence, or else as many of the `matches` (in order) as possible, and begins shortly before
-    them. It begins earlier, if possible at a line, if the passage would end before two lines, or with `is_filled` before `size`
-    characters.
+    them. It begins earlier if the passage ends soon: with `is_filled`, before `size` characters; otherwise at a sentence or line
+    within about two lines of the end, or at any word if less than one line would be left.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
     if best_sentence is not None:
@@ -35,8 +37,11 @@ def excerpt_window(
         first = start
     least = size if is_filled else int(_FILLED * size)
     if (begin := max(start, len(text) - least)) < first:
-        line = text.find("\n", begin, first) + 1 if begin > start and not is_filled else 0
-        first = min(first, line or _start_of_word(text, begin, start, _LONGEST_WORD))
+        sentences = sentence_ranges(text, begin)[1:] if begin > start and not is_filled else ()
+        sentence = next((at for at, _ in sentences if at < first), None)
+        if sentence is None and (is_filled or begin == start or len(text) - first < least // 2):
+            sentence = _start_of_word(text, begin, start, _LONGEST_WORD)
+        first = min(first, first if sentence is None else sentence)
     return first, len(text) if len(text) - first <= size else _end_of_word(text, first, first + size)
 
 

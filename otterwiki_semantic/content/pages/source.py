@@ -29,6 +29,7 @@ _LINKED = re.compile(
 _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
+_DOTS = re.compile(r"·(?: ?·)+")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -115,4 +116,4 @@ def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
 def _as_line(markdown: str) -> str:
     """Return Markdown as one line, with dots between list items and table cells, and links as text."""
     text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n· ", markdown))
-    return _SPACES.sub(" ", text.replace("|", "·"))
+    return _DOTS.sub("·", _SPACES.sub(" ", text.replace("|", "·")))

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window
 
-_DOT = " · "
-"""Separates headings, paragraphs and rows."""
 _CUT = "… "
+_ENDS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：", "；", "、")
+"""What ends a paragraph; other paragraphs, headings and rows are separated by semicolons."""
 _MAX_CHARACTERS = 360
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
 _CELL = " | "
@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of an excerpt: prose and table rows joined by dots, a list item, or a line of code."""
+    """A line of an excerpt: prose and table rows, a list item, or a line of code."""
 
     kind: Literal["text", "item", "code"]
     spans: tuple[Span, ...]
@@ -69,8 +69,12 @@ def _lines(spans: Iterable[Span]) -> Iterator[Line]:
         if not is_flow:
             yield from lines
             continue
-        first, *others = lines
-        yield Line("text", (*first.spans, *(span for line in others for span in (Span(_DOT), *line.spans))))
+        spans: list[Span] = []
+        for line in lines:
+            if spans:
+                spans.append(Span(" " if _text(spans).rstrip().endswith(_ENDS) else "; "))
+            spans += line.spans
+        yield Line("text", tuple(spans))
 
 
 def _paragraphs(spans: Iterable[Span]) -> Iterator[list[list[Span]]]:
@@ -96,7 +100,8 @@ def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
     kind: Literal["text", "code"] = "text" if is_table or any(markers) or len(block) == 1 else "code"
     for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
         if marker:
-            yield Line("item", tuple(_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
+            cut = [Span(_CUT)] if marker[0].startswith(_CUT) else []
+            yield Line("item", (*cut, *_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
         elif number or not is_table or len(block) == 1 or line[0].text == _CUT:
             yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
 

@@ -34,11 +34,11 @@ def test_an_excerpt_is_a_part_of_the_text_with_the_matches_in_it(passage: tuple[
     text, start, highlights = passage
     pieces = spans(text, start, highlights)
     shown = "".join(piece.text for piece in pieces).removeprefix("… ").removesuffix(" …")
-    plain = str.maketrans("", "", "-|:, \n\t")
-    assert shown.replace(" · ", "").translate(plain) in text[start:].translate(plain)
+    plain = str.maketrans("", "", "-|:;, \n\t")
+    assert shown.translate(plain) in text[start:].translate(plain)
     matches = "".join(piece.text for piece in pieces if piece.is_match).translate(plain)
     assert matches in "".join(text[begin:end] for begin, end in highlights).translate(plain)
-    assert len(shown.replace(" · ", "")) <= 360
+    assert len(shown.replace("; ", "")) <= 360
 
 
 def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
@@ -52,7 +52,7 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
 
 
 def test_a_short_passage_is_shown_whole() -> None:
-    assert "".join(span.text for span in spans("[Title] One.\n\nTwo.", 8, [])) == "One. · Two."
+    assert "".join(span.text for span in spans("[Title] One.\n\nTwo.", 8, [])) == "One. Two."
 
 
 @pytest.mark.parametrize("best", [(0, 40), (300, 420), (1_000, 1_060)])
@@ -68,6 +68,15 @@ def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere
     assert pieces[1].text.startswith(LONG[600:700])
 
 
+def test_an_excerpt_of_the_end_begins_with_a_sentence_if_it_fills_a_line() -> None:
+    best = "A backup that has never been read is a hope, not a backup."
+    text = f"{LONG}. The report goes to all of us. {best}"
+    shown = "".join(span.text for span in spans(text, 0, [], (text.index(best), len(text))))
+    assert shown == f"… The report goes to all of us. {best}"
+    text = f"{LONG} {best}"
+    assert "".join(span.text for span in spans(text, 0, [], (text.index(best), len(text)))) == f"… {best}"
+
+
 def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole_row_of_a_table() -> None:
     end = "The end is short."
     text = f"{LONG} {end}"
@@ -76,7 +85,7 @@ def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole
     assert 80 < len(shown) <= 110
     rows = "\n".join(f"service {number} | its machine {number}" for number in range(20))
     shown = "".join(span.text for span in spans(rows, 0, [], (rows.index("service 19"), len(rows))))
-    assert shown == "… " + " · ".join(f"service {number}: its machine {number}" for number in range(17, 20))
+    assert shown == "… " + "; ".join(f"service {number}: its machine {number}" for number in range(17, 20))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +146,12 @@ def test_a_match_in_a_text_without_spaces_is_shown(text: str, needle: str) -> No
     assert len("".join(piece.text for piece in pieces)) > 200
 
 
+def test_an_excerpt_that_begins_with_a_later_item_says_so() -> None:
+    items = "\n".join(f"- {LONG[:100]}" for _ in range(5))
+    line = excerpt(items, 0, [], (206, 308))[0]
+    assert (line.kind, line.marker, line.spans[0]) == ("item", "•", Span("… "))
+
+
 def test_lists_rows_and_code_are_shown_as_such() -> None:
     text = "Kept:\n\n- nights\n2. weeks\n\nkind | kept | where\nnightly | 14 | here\nweekly | 8 | there\n\nset a\nset b"
     lines = [(line.kind, line.marker, "".join(span.text for span in line.spans)) for line in excerpt(text, 0, [])]
@@ -144,7 +159,7 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         ("text", "", "Kept:"),
         ("item", "•", "nights"),
         ("item", "2.", "weeks"),
-        ("text", "", "nightly: 14, here · weekly: 8, there"),
+        ("text", "", "nightly: 14, here; weekly: 8, there"),
         ("code", "", "set a"),
         ("code", "", "set b"),
     ]
