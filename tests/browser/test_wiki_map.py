@@ -292,11 +292,14 @@ def test_pages_that_are_found_light_up(page: Page, demo: LiveWiki) -> None:
     size, found_size = (each.first.evaluate(width) for each in (others, found))
     assert 2 * size < found_size
     assert set(found_labels(page)) == titles
-    listed = page.get_by_role("navigation", name="Found and nearest pages").get_by_role("link")
+    listed = page.get_by_role("navigation", name="Found and related pages").get_by_role("link")
     assert set(listed.all_text_contents()) == titles
     page.locator("#semantic-map-plot a[tabindex='0']").focus()
-    expect(listed).to_have_count(4)  # the nearest, and the page itself
-    assert str(page.locator(".semantic-map-lines").get_attribute("d")).count("L") == 3
+    title = chosen(page)
+    path = next(point["path"] for point in map_of(demo)["points"] if point["title"] == title)
+    related = [each["title"] for each in demo.api("GET", f"/related?path={path}&n=6").json["results"] if each["relevant"]]
+    expect(listed).to_have_text([title, *related])
+    assert str(page.locator(".semantic-map-lines").get_attribute("d")).count("L") == len(related) > 0
     reached = set()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp") * 6:
         page.keyboard.press(key)

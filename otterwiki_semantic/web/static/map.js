@@ -3,7 +3,7 @@ import { placeLabels } from "./map_labels.js";
 import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
-const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, NEAREST = 3;
+const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, POINTING_MS = 100, RELATED = 6;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const byId = (name) => document.getElementById(`semantic-map-${name}`);
@@ -27,7 +27,7 @@ function leastOf(among, cost) {
   return best;
 }
 
-function show(plot, points) {
+function show(plot, points, byUrl) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), buttons = byId("buttons");
@@ -71,19 +71,33 @@ function show(plot, points) {
     here = point;
     for (const [name, value] of [["cx", here?.x], ["cy", here?.y]]) here ? ring.setAttribute(name, value) : ring.removeAttribute(name);
     plot.classList.toggle("semantic-map-on-page", Boolean(here));
-    linkNearest();
-    label();
+    connect([]);
+    relate(point);
   }
 
-  // Connects the selected page with the nearest ones, and lists links to them; these stay until another page is selected.
-  function linkNearest() {
-    const away = (point) => Math.hypot(point.x - here.x, point.y - here.y), others = here ? points.filter((point) => point !== here && isShown(point)) : [];
-    near = others.sort((one, other) => away(one) - away(other)).slice(0, NEAREST);
+  // Connects the selected page with its related pages, and lists links to them; these stay until another page is selected.
+  const relate = delayed(async (point) => {
+    if (point) point.related ??= await relatedOf(point).catch(() => null); // it is asked for again when the wiki is back
+    if (!point?.related || point !== here) return;
+    connect(point.related.filter(isShown));
+    const list = near.length ? listOf(near) : "None";
+    byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Related pages" }), list);
+  }, POINTING_MS);
+
+  async function relatedOf(point) {
+    const source = new URL(plot.dataset.related, location.href);
+    source.search = new URLSearchParams({ path: point.path, n: RELATED });
+    const { results } = await (await ask(source)).json();
+    return results.filter((each) => each.relevant).map((each) => byUrl.get(each.url?.split("#")[0])).filter(Boolean);
+  }
+
+  function connect(others) {
+    near = others;
     svg.classList.toggle("semantic-map-focused", Boolean(here));
     for (const link of svg.querySelectorAll(".semantic-map-near")) link.classList.remove("semantic-map-near");
     if (here) for (const { link } of [here, ...near]) link.classList.add("semantic-map-near");
     svg.querySelector(".semantic-map-lines").setAttribute("d", near.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
-    if (here) byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Nearest pages" }), listOf(near));
+    label();
   }
 
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
@@ -232,8 +246,8 @@ function show(plot, points) {
   };
 }
 
-function searching(points, highlight) {
-  const form = byId("form"), field = form.elements.q, status = byId("status"), pages = new Map(points.map((point) => [point.link.getAttribute("href"), point]));
+function searching(byUrl, highlight) {
+  const form = byId("form"), field = form.elements.q, status = byId("status");
   const next = latest(), type = delayed(() => search(true), TYPING_MS);
 
   function light(found, text) {
@@ -252,7 +266,7 @@ function searching(points, highlight) {
     const reply = await ask(source, { signal }), answer = await reply.json();
     if (signal.aborted) return;
     if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
-    const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
+    const relevant = answer.results.filter((each) => each.relevant).map((each) => byUrl.get(each.url?.split("#")[0]));
     const found = new Set(relevant.filter(Boolean)), count = found.size;
     light(count ? found : null, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
     if (count) return;
@@ -289,8 +303,9 @@ function withQuery(address, query) {
 if (byId("making")) wait(byId("making").dataset.map);
 if (byId("plot")) {
   const points = [...byId("plot").querySelectorAll("a")].map((link) => {
-    const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, path] = link.textContent.split("\n");
-    return { link, x, y, title, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named") };
+    const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, place] = link.textContent.split("\n"), [path] = place.split(" · ");
+    return { link, x, y, title, path, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named") };
   });
-  searching(points, show(byId("plot"), byImportance(points)));
+  const byUrl = new Map(points.map((point) => [point.link.getAttribute("href"), point]));
+  searching(byUrl, show(byId("plot"), byImportance(points), byUrl));
 }
