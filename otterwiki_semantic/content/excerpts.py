@@ -25,8 +25,8 @@ def excerpt_window(
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
     The excerpt contains the best sentence, or else as many of the `matches` (in order) as possible, and begins shortly before
-    them. It begins earlier if the passage ends soon: with `is_filled`, before `size` characters; otherwise at a sentence or line
-    within about two lines of the end, or at any word if less than one line would be left.
+    them. It begins earlier if the passage ends soon: with `is_filled`, before `size` characters; otherwise at a sentence or
+    line within about two lines of the end, or at any word if less than one line would be left.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
     if best_sentence is not None:

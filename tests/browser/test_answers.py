@@ -147,7 +147,7 @@ def test_the_palette_asks(chromium: Browser, extractive: LiveWiki, is_by_key: bo
         else:
             page.get_by_role("option", name="Show an answer").click()
         expect(answer(page)).to_contain_text("nightly: 14")
-        expect(answer(page)).to_contain_text(re.compile(r"compares their sums\.\s*… A backup"))  # a sentence between them is left out
+        expect(answer(page)).to_contain_text(re.compile(r"compares their sums\.\s*… A backup"))  # one is left out
         expect(page.get_by_label("Question or words")).to_have_value(text)
 
 

@@ -229,6 +229,32 @@ def test_the_map_is_enlarged_and_moved_with_a_mouse_and_two_fingers(page: Page, 
     assert view(page)[2] == pytest.approx(whole[2] / 4, rel=0.01), "four times as far apart"
 
 
+def test_zooming_in_takes_away_no_label(page: Page) -> None:
+    lost = page.evaluate("""async () => {
+        const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
+        const group = document.querySelector(".semantic-map-labels"), size = 600;
+        const covered = { left: 0, right: 0, top: 0, bottom: 0 };
+        const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
+        const at = (number) => size * Math.abs((Math.sin(number) * 43758.5453) % 1);
+        const pointOf = (_, n) => ({ x: at(13 * n), y: at(78 * n), title: `Page number ${n}`, side: 0 });
+        const points = Array.from({ length: 200 }, pointOf);
+        const lost = [];
+        for (let scale = 1, before = []; scale < 8; scale *= 1.1) {
+            const shift = (size / 2) * (1 - scale), pixel = ({ x, y }) => [x * scale + shift, y * scale + shift];
+            const place = ([x, y]) => ({ x: (x - shift) / scale, y: (y - shift) / scale });
+            const state = { here: null, near: [], found: null, radius: 6, covered };
+            placeLabels(group, points, { view, scale, pixel, place }, state);
+            const shown = [...group.children].map(each => each.textContent);
+            const isSeen = point => pixel(point).every(at => at > 0 && at < size);
+            const seen = points.filter(isSeen).map(point => point.title);
+            lost.push(...before.filter(title => seen.includes(title) && !shown.includes(title)));
+            before = shown;
+        }
+        return lost;
+    }""")
+    assert lost == []
+
+
 def test_the_keyboard_alone_is_enough(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo, policy=STRICT_POLICY) as page:
         show(page, demo)

@@ -105,11 +105,12 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
     written = [list(group) for _, group in groupby(found.answer, key=lambda each: (each.block, each.kind))]
     blocks = [Block(group[0].kind, tuple(_sentence(each, numbered, doubts) for each in group)) for group in written]
     notes = [_note(number, hit) for number, hit in numbered.values()] if blocks else []
+    quoted = [found.sources[group[0].sources[0]] for group in written] if found.is_extractive else []
     return render_part(
         "answer.html",
         answer=found,
         blocks=blocks,
-        extracts=_extracts(blocks, [found.sources[group[0].sources[0]] for group in written]) if blocks and found.is_extractive else (),
+        extracts=_extracts(blocks, quoted) if quoted else (),
         notes=notes,
         markdown=_markdown(blocks, notes),
         message=message or found.message,

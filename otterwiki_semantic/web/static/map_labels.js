@@ -40,18 +40,19 @@ function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
     const spots = spotsOf(point), isFree = (spot) => !taken.some((other) => shared(spot, other)) && isClear(spot);
     const covered = (spot) => [...taken, ...written].reduce((sum, other) => sum + shared(spot, other), 0);
     const freest = () => spots.map((spot) => [spot, covered(spot)]).sort(([, one], [, other]) => one - other)[0]?.[0];
-    const spot = spots.find(isFree) ?? (isForced(point) ? freest() : null);
+    const free = spots.find(isFree), spot = free ?? (isForced(point) ? freest() : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
     for (const list of [taken, written]) list.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
-    placed.push(spot);
+    placed.push({ ...spot, isFree: Boolean(free) });
   }
   return placed;
 }
 
 // Puts labels into a group of the picture: of the selected point and the near ones, the few found, and pages that groups are named after in any case, of others as far as there is room.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
-// They leave room for the lines. While a page is selected, a label keeps its side of the point.
+// They leave room for the lines. While a page is selected, a label keeps its side of the point. Zooming in takes away no label that had room.
+let last = { points: new Set(), scale: 0, origin: "" };
 export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius, covered }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
@@ -67,7 +68,9 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
-  const isForced = (point) => point === here || near.includes(point) || named.includes(point) || (isFound(point) && found.size <= FEW);
+  const isForced = (point) => point === here || near.includes(point) || named.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
+  const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
+  const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => seen.includes(point));
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
@@ -81,7 +84,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   };
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...[...chosen].sort(order)]), most, spotsOf, taken, isClear, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, isClear, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
@@ -100,5 +103,6 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
   });
+  if (!found) last = { scale, origin, points: new Set(placed.filter(({ point, isFree }) => isFree || kept.includes(point)).map(({ point }) => point)) };
   labels.replaceChildren(...texts.reverse()); // the selected one last, on top
 }
