@@ -25,8 +25,11 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls
 from otterwiki_semantic.web.pages.suggestions import close_paths
 
 _DAY = 24
-_STEPS = ((24, 6), (48, 12), (96, _DAY))
+_STEPS = ((24, 6), (96, _DAY))
 """The hours that a chart may span, and those between its labels; two days if it spans more."""
+
+_FEWEST_QUERIES = 10
+"""Judged queries from which figures of quality mean something."""
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
@@ -136,7 +139,12 @@ def quality_warnings(quality: Sequence[QualityRecord]) -> list[str]:
     """Return what is wrong with the latest of the checks, newest first; it is worse by the rule that refuses a new index."""
     last, before = (*quality[:2], None, None)[:2]
     warnings = []
-    if last and before and last.queries == before.queries and (worse := fall(_figures(before), _figures(last))):
+    if (
+        last
+        and before
+        and last.queries == before.queries >= _FEWEST_QUERIES
+        and (worse := fall(_figures(before), _figures(last)))
+    ):
         if last.recall_at_10 < before.recall_at_10:
             found = f"{last.recall_at_10:.0%} of the expected pages, and found {before.recall_at_10:.0%}"
             worse = f"it finds {found} in the check before"
@@ -156,7 +164,7 @@ def _work() -> dict[str, Any]:
         insight = extension().index.insight()
     except SemanticError:
         return {}  # the state says why
-    return {"insight": insight, "chart": latency_chart(insight.searches, time())}
+    return {"insight": insight, "fewest_queries": _FEWEST_QUERIES, "chart": latency_chart(insight.searches, time())}
 
 
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:

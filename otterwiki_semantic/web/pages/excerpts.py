@@ -69,12 +69,12 @@ def _lines(spans: Iterable[Span]) -> Iterator[Line]:
         if not is_flow:
             yield from lines
             continue
-        spans: list[Span] = []
+        flow: list[Span] = []
         for line in lines:
-            if spans:
-                spans.append(Span(" " if _text(spans).rstrip().endswith(_ENDS) else "; "))
-            spans += line.spans
-        yield Line("text", tuple(spans))
+            if flow:
+                flow.append(Span(" " if _text(flow).rstrip().endswith(_ENDS) else "; "))
+            flow += line.spans
+        yield Line("text", tuple(flow))
 
 
 def _paragraphs(spans: Iterable[Span]) -> Iterator[list[list[Span]]]:

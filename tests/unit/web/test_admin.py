@@ -33,7 +33,7 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     assert [Markup(time).striptags() for time in single["times"]] == ["06:00", "12:00", "18:00", "00:00", "06:00"]
     longer = latency_chart([SearchHour("2026-01-03T04:00:00+00:00", 1, 0, 1, 1)], now)
     assert longer
-    assert [Markup(time).striptags() for time in longer["times"]] == ["00:00", "12:00", "00:00", "12:00"]
+    assert (longer["times"], longer["period"]) == (["3 Jan", "4 Jan", "5 Jan"], "2 days")
     assert single["times"][0] == '<time datetime="2026-01-03T06:00:00+00:00">06:00</time>'
 
 
@@ -45,7 +45,7 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
         model="m",
         generation="g",
         recipe="r",
-        queries=4,
+        queries=10,
         unanswerable=0,
         recall_at_10=0.8,
         precision_at_10=0.1,
@@ -57,8 +57,9 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
         "Search got worse: it finds 70% of the expected pages, and found 80% in the check before."
     ]
     assert quality_warnings([hardly, before]) == quality_warnings([before]) == quality_warnings([]) == []
-    assert quality_warnings([structs.replace(worse, queries=5), before]) == []
+    assert quality_warnings([structs.replace(worse, queries=11), before]) == []
+    assert quality_warnings([structs.replace(each, queries=9) for each in (worse, before)]) == [], "too few to tell"
     (later,) = quality_warnings([structs.replace(before, mrr=0.4), before])
     assert later == "Search got worse: MRR of judged queries is 0.400, and was 0.500."
     (missing,) = quality_warnings([structs.replace(before, unanswerable=1)])
-    assert missing.startswith("The pages expected for 1 of the 4 judged queries are not in the index. Correct the file")
+    assert missing.startswith("The pages expected for 1 of the 10 judged queries are not in the index. Correct the file")
