@@ -352,18 +352,29 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     quoted = ["all idle", "backup running", "everything busy", "At current prices"]
     expect(preview.locator(".semantic-best")).to_contain_text(quoted)
     expect(preview.locator(".semantic-best mark", has_text="backup")).not_to_have_count(0)
+    page.goto(f"{site.url}{SEARCH}?q=how+long+are+nightly+backups+kept")  # at the end of its page
+    expect(preview.locator(".semantic-best")).not_to_have_count(0)
+    cut = page.evaluate("""() => {
+        const pane = document.querySelector("#semantic-preview");
+        const edge = pane.querySelector("h2").getBoundingClientRect().bottom;
+        return [...pane.querySelectorAll(".semantic-page > *")].map(each => [each, each.getBoundingClientRect()])
+            .filter(([, box]) => box.top < edge && box.bottom > edge).map(([each]) => each.textContent);
+    }""")
+    assert cut == [], "what is half below the title"
     page.set_viewport_size({"width": 1100, "height": 900})
     expect(preview).to_be_hidden()
 
 
-def test_every_menu_and_filter_is_seen_on_a_phone(page: Page, site: LiveWiki) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    for narrowing in ("", "&path=procedures/&updated_since=2020-01-01"):
-        page.goto(f"{site.url}{SEARCH}?q=backup{narrowing}")
-        options = page.locator(".semantic-menus > :not(input)").all()
-        assert len(options) > 3
-        for option in options:
-            expect(option).to_be_in_viewport(ratio=1)
+def test_menus_and_filters_are_one_row_on_a_phone_those_in_use_first(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, "phone") as page:
+        page.goto(f"{site.url}{SEARCH}?q=backup&path=procedures/&updated_since=2020-01-01")
+        options = page.locator(".semantic-menus > *")
+        used = [bool(option.get_by_role("link").count()) for option in options.all()[2:]]
+        assert (len(used) > 2, used) == (True, sorted(used, reverse=True))
+        assert len({round(box["y"] + box["height"] / 2) for option in options.all() if (box := option.bounding_box())}) == 1
+        options.last.scroll_into_view_if_needed()
+        expect(options.last).to_be_in_viewport(ratio=1)
+        assert not is_scrolling_sideways(page)
 
 
 def test_eight_results_fit_on_a_screen_and_more_are_given_when_asked_for(page: Page, site: LiveWiki) -> None:

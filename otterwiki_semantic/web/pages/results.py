@@ -138,7 +138,7 @@ def _place_of_names(hit: Hit) -> str:
 
 
 def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once."""
+    """Return a menu for each filter in use, then for each that can narrow the results. Only tags can be set more than once."""
     menus = []
     for name, label in FILTERS.items():
         values = [value for each, value in chosen if each == name]
@@ -147,7 +147,7 @@ def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> li
             menus.append(Menu(name, label, choices, [other for other in values if other != value]))
         if answer and (not values or name == "tag") and (offered := _offered(answer, name, values)):
             menus.append(Menu(name, label, (Choice("", label), *offered)))
-    return menus
+    return sorted(menus, key=lambda menu: not menu.choices[1].is_chosen)
 
 
 def filter_name(name: str, value: str) -> str:

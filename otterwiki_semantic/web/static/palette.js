@@ -50,7 +50,7 @@ const query = () => field.value.trim();
 const asQuery = (parameters) => new URLSearchParams({ q: query(), ...scope, ...parameters });
 const rememberSearch = () => query() && remember("searches", query());
 
-function made(icon, label, { url, trail, ...attributes } = {}) {
+function made(icon, label, { url, trail, ...attributes }) {
   const option = blank.cloneNode(true), [image, title, place] = option.children;
   image.className = icon;
   title.textContent = label;
@@ -168,7 +168,7 @@ async function load(name, parameters) {
     const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal });
     if (signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
-    if (!content) throw new Error("an error page of a proxy");
+    if (!content) throw Error(); // an error page of a proxy
     const nearest = content.querySelector("[data-nearest]");
     nearest?.remove();
     fill(name, ...content.children);
@@ -216,6 +216,7 @@ function narrow(to) {
   chip.textContent = to.path ?? (to.tag ? `#${to.tag}` : "");
   chip.hidden = !chip.textContent;
   isChosen = false;
+  field.focus();
   search();
 }
 
@@ -232,7 +233,6 @@ function open(text = field.value) {
     field.value = text;
     dialog.showModal();
     narrow({});
-    field.focus();
   }
   field.select();
 }
@@ -308,10 +308,7 @@ dialog.addEventListener("click", (event) => {
     isLeft || !pane.contains(event.target) ? dialog.close() : showPreview(false);
   }
 });
-chip.addEventListener("click", () => {
-  narrow({});
-  field.focus();
-});
+chip.addEventListener("click", () => narrow({}));
 dialog.addEventListener("close", () => {
   next.names(); // aborts what was asked before
   next.passages();

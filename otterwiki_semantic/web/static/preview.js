@@ -20,6 +20,7 @@ export async function preview(pane, passage) {
   if (shown !== passage) return; // another one was chosen meanwhile
   pane.hidden = !content; // the wiki cannot be reached
   if (!content) return;
+  if (pages.size > 19) pages.clear(); // a few are enough to go back and forth
   pages.set(source, content);
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
@@ -70,9 +71,11 @@ function show(pane, passage) {
     parts = (text) => text.split(RegExp(`(?<!\\w)(${words})`, "gi")).map((part, at) => at % 2 ? element("mark", {}, part) : part);
   if (words) for (const each of pane.querySelectorAll(".semantic-best,.semantic-best *"))
     for (const node of [...each.childNodes]) node.splitText && node.replaceWith(...parts(node.data));
-  const box = (place) => place.getBoundingClientRect(), gap = pane.firstElementChild.offsetHeight + 12, // the title stays in view
-    scroll = (place) => (pane.scrollTop += box(place).top - box(pane).top - gap);
+  const box = (place) => place.getBoundingClientRect(), edge = box(pane.firstElementChild).bottom, // of the title, which stays in view
+    scroll = (place, gap = 12) => (pane.scrollTop += box(place).top - edge - gap);
   pane.scrollTop = 0;
   if (heading || block) scroll(heading || block);
   if (block && box(block).bottom > box(pane).bottom) scroll(block);
+  const cut = [...pane.querySelectorAll(BLOCKS + ",h2,h3,h4")].find((each) => box(each).top < edge && box(each).bottom > edge);
+  if (cut) scroll(cut, 4); // the page ends too soon to scroll further
 }

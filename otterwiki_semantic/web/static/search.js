@@ -37,7 +37,7 @@ function formUrl() {
 }
 
 /** Show the results of a URL. Unfinished and repeated queries are marked as drafts. */
-async function show(url, { isUnfinished = false, isPolling = false } = {}) {
+async function show(url, { isUnfinished, isPolling } = {}) {
   poll.stop();
   current = url.href;
   const signal = (asked = next());
@@ -53,7 +53,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
-    if (!menus) throw new Error("an error page of a proxy");
+    if (!menus) throw Error(); // an error page of a proxy
     const used = document.activeElement, isRead = results.contains(used), isMenu = controls.contains(used);
     if (shown !== text && !(isPolling && isRead)) {
       controls.replaceChildren(...menus.childNodes);
@@ -66,7 +66,7 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       if (isMenu) (controls.querySelector(`[name="${used.name}"]`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
-    say(summary, { isHeard: !isUnfinished });
+    say(summary, isUnfinished);
   } catch (error) {
     if (error.name === "AbortError") return;
     const alert = failure(error, () => show(formUrl())), old = results.querySelector(".semantic-failure");
@@ -84,9 +84,9 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
 /** Return whether the results will change soon: the index is being built, or could not answer. */
 const isPassing = () => results.querySelector("[data-is-passing]");
 
-function say(text, { isHeard = true } = {}) {
+function say(text, isUnfinished) {
   status.textContent = text;
-  if (isHeard && said.textContent !== text) said.textContent = text;
+  if (!isUnfinished && said.textContent !== text) said.textContent = text;
 }
 
 function stopTimers() {

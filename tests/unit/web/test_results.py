@@ -47,17 +47,17 @@ def test_an_age_is_offered_if_some_pages_are_older() -> None:
     assert filter_menus(answer(400, 500), []) == []
 
 
-def test_a_filter_in_use_is_a_menu_in_its_place_and_another_tag_can_be_added() -> None:
+def test_filters_in_use_come_first_and_another_tag_can_be_added() -> None:
     chosen = [("tag", "a"), ("tag", "c"), ("path", "all/"), ("updated_since", "2020-01-01")]
     menus = filter_menus(answer(0, 400, tag={"a": 2, "b": 1}, path={"all/some/": 1}), chosen)
     assert [(menu.choices[0].text, [choice.text for choice in menu.choices[1:]], menu.others) for menu in menus] == [
         ("Folder", ["Folder: all/"], []),
         ("Tag", ["Tag: a"], ["c"]),
         ("Tag", ["Tag: c"], ["a"]),
-        ("Tag", ["b (1)"], ()),
         ("Changed", ["Changed: since 1 Jan 2020"], []),
+        ("Tag", ["b (1)"], ()),
     ]
-    assert [[choice.is_chosen for choice in menu.choices] for menu in menus[2:4]] == [[False, True], [False, False]]
+    assert [[choice.is_chosen for choice in menu.choices] for menu in menus[3:]] == [[False, True], [False, False]]
 
 
 def test_a_filter_in_use_is_named() -> None:
