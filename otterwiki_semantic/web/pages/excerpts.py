@@ -13,7 +13,7 @@ from otterwiki_semantic.content import excerpt_window
 
 _CUT = "… "
 _ENDS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：", "；", "、")
-"""What ends a paragraph; other paragraphs, headings and rows are separated by semicolons."""
+"""What ends a paragraph; others, and headings, get a full stop."""
 _MAX_CHARACTERS = 360
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
 _CELL = " | "
@@ -72,7 +72,7 @@ def _lines(spans: Iterable[Span]) -> Iterator[Line]:
         flow: list[Span] = []
         for line in lines:
             if flow:
-                flow.append(Span(" " if _text(flow).rstrip().endswith(_ENDS) else "; "))
+                flow.append(Span(" " if _text(flow).rstrip().endswith(_ENDS) else ". "))
             flow += line.spans
         yield Line("text", tuple(flow))
 
@@ -94,16 +94,19 @@ def _text(line: Iterable[Span]) -> str:
 
 
 def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
-    """Yield list items, table rows without their header if it is not cut off, lines of code, or a paragraph."""
+    """Yield list items, table rows as one line, without their header if it is not cut off, lines of code, or a paragraph."""
     markers = [_MARKER.match(_text(line)) for line in block]
-    is_table = all(_CELL in _text(line) for line in block)
-    kind: Literal["text", "code"] = "text" if is_table or any(markers) or len(block) == 1 else "code"
-    for number, (line, marker) in enumerate(zip(block, markers, strict=True)):
+    if all(_CELL in _text(line) for line in block) and not any(markers):
+        first, *others = block[1:] if block[1:] and block[0][0].text != _CUT else block
+        yield Line("text", (*_row(first), *(span for row in others for span in (Span("; "), *_row(row)))))
+        return
+    kind: Literal["text", "code"] = "text" if any(markers) or len(block) == 1 else "code"
+    for line, marker in zip(block, markers, strict=True):
         if marker:
             cut = [Span(_CUT)] if marker[0].startswith(_CUT) else []
             yield Line("item", (*cut, *_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
-        elif number or not is_table or len(block) == 1 or line[0].text == _CUT:
-            yield Line(kind, tuple(_row(line)) if is_table else tuple(line))
+        else:
+            yield Line(kind, tuple(line))
 
 
 def _without(line: Iterable[Span], length: int) -> Iterator[Span]:

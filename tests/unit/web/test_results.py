@@ -110,7 +110,7 @@ def test_an_excerpt_begins_after_the_heading_that_its_passage_begins_with() -> N
 def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
     hit = make_hit(snippet="[Garden] Winter\n\nPlan", prefix_length=9, headings=("Winter", "Plan"), section="Plan")
     (line,) = passage_excerpt(hit)
-    assert "".join(span.text for span in line.spans) == "Winter; Plan"
+    assert "".join(span.text for span in line.spans) == "Winter. Plan"
 
 
 def test_an_empty_result_says_whether_it_is_filtered() -> None:
