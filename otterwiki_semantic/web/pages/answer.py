@@ -18,7 +18,7 @@ from otterwiki_semantic.core.records import AnswerSentence, AskRequest, Grounded
 from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_part, status_of
+from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
@@ -72,12 +72,12 @@ def answer() -> ResponseReturnValue:
         try:
             return _written(index.ask(asked, page_urls()).id)
         except SemanticError as error:
-            return {"id": None, "part": _rendered(None, message=str(error))}, status_of(error)
+            return {"id": None, "part": _rendered(None, message=message_of(error))}, status_of(error)
     try:
         reader = WaitingReader()
         part = _rendered(reader.whole_answer(index, index.ask(asked, page_urls())))
     except SemanticError as error:
-        part = _rendered(None, message=str(error))
+        part = _rendered(None, message=message_of(error))
     return search_page(part)
 
 

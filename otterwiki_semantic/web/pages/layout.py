@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, wraps
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,13 @@ def page_url(path: str, anchor: str = "", kind: str | None = None) -> str | None
 def sentence(message: str | None) -> str:
     """Return a message with a capital, as the beginning of a text."""
     return f"{message[0].upper()}{message[1:]}" if message else ""
+
+
+def message_of(error: SemanticError) -> str:
+    """Return the message of an error for the current user: only administrators can do anything about a failure."""
+    if status_of(error) == HTTPStatus.SERVICE_UNAVAILABLE and not has_permission("ADMIN"):
+        return "search is not available right now; try again in a moment"
+    return str(error)
 
 
 def status_of(error: SemanticError) -> int:

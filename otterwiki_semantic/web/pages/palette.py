@@ -25,7 +25,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
-from otterwiki_semantic.web.pages.layout import guarded, has, page_url, pages, render_part, status_of
+from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
 from otterwiki_semantic.web.pages.results import by_page, passage_excerpt, passage_url, trail
 
 _NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
@@ -65,7 +65,7 @@ def palette() -> ResponseReturnValue:
         filters = parse_parameters(Filters, {"path": request.args.get("path") or None, "tag": request.args.getlist("tag")})
         values = _names(query, filters) if request.args.get("part") == "names" else _passages(query, filters)
     except SemanticError as error:
-        return render_part("palette_options.html", summary=str(error)), status_of(error)
+        return render_part("palette_options.html", summary=message_of(error)), status_of(error)
     return render_part("palette_options.html", **values)
 
 

@@ -22,7 +22,7 @@ from otterwiki_semantic.core.records import (
     query_text,
 )
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_page, render_part, status_of
+from otterwiki_semantic.web.pages.layout import guarded, message_of, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
 MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
@@ -67,7 +67,7 @@ def passage() -> ResponseReturnValue:
         asked = parse_parameters(PageRequest, {"lines": request.args.get("lines")})
         source = "".join(part.content for part in extension().pages.page(path, asked).parts or ())
     except SemanticError as error:
-        return render_part("passage.html", message=str(error)), status_of(error)
+        return render_part("passage.html", message=message_of(error)), status_of(error)
     return render_part("passage.html", content=extension().renderer.html(source[:_MAX_RENDERED]))
 
 
@@ -83,7 +83,7 @@ def preview() -> ResponseReturnValue:
         if anchor and len(page.content) > _MAX_RENDERED:
             page = reader.page(path, PageRequest(section=(f"#{anchor}",)))
     except SemanticError as error:
-        return render_part("preview.html", title=path, message=str(error)), status_of(error)
+        return render_part("preview.html", title=path, message=message_of(error)), status_of(error)
     content = extension().renderer.html(page.content[:_MAX_RENDERED])
     return render_part("preview.html", title=page.title, url=page_url(page.path, anchor, page.kind), content=content)
 
@@ -108,7 +108,7 @@ def _said(error: SemanticError) -> dict[str, Any]:
     """Return the message of the page: an invalid parameter is a part of a link, and the page offers to search `without_it`."""
     name = error.parameter if isinstance(error, ParameterError) else None
     if name not in _NAMES:
-        return {"message": str(error)}
+        return {"message": message_of(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
     return {"message": f"This link is broken: {_NAMES[name]} cannot be “{value}”.", "without_it": True}
 

@@ -19,7 +19,16 @@ from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundE
 from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import Filters, PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, page_url, page_urls, pages, render_page, render_part, status_of
+from otterwiki_semantic.web.pages.layout import (
+    guarded,
+    message_of,
+    page_url,
+    page_urls,
+    pages,
+    render_page,
+    render_part,
+    status_of,
+)
 
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 5, 8
 _MAX_NAME = 16
@@ -55,7 +64,7 @@ def related() -> ResponseReturnValue:
     except PageNotFoundError:
         pass  # not indexed yet: no related pages
     except SemanticError as error:
-        values["message"], status = str(error), status_of(error)
+        values["message"], status = message_of(error), status_of(error)
     if "part" in request.args:
         return render_part("related.html", **values), status
     return render_page("related_page.html", title="Related pages", **values), status

@@ -22,7 +22,7 @@ from otterwiki_semantic.core.parameter_parsing import Request, parse_parameters
 from otterwiki_semantic.core.records import MapPoint, MapState
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, status_of
+from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_page, status_of
 
 _ROWS = 100
 _NEIGHBOURS = 3
@@ -108,7 +108,7 @@ def map_page() -> ResponseReturnValue:
             values |= {"by": by, "choices": choices, **table(found.points, number), **picture_of(found.points, by)}
     except SemanticError as error:
         hint = None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
-        values |= {"message": str(error), "hint": hint}
+        values |= {"message": message_of(error), "hint": hint}
         status = status_of(error)
     return render_page("map.html", title="Map of the wiki", **values), status
 

@@ -80,7 +80,7 @@ function show(plot, points, byUrl) {
     if (point) point.related ??= await relatedOf(point).catch(() => null); // it is asked for again when the wiki is back
     if (!point?.related || point !== here) return;
     connect(point.related.filter(isShown));
-    const list = near.length ? listOf(near) : "None";
+    const list = near.length ? listOf(near) : "No related pages.";
     byId("nearest").replaceChildren(element("h2", {}, linkTo(here, here.title)), element("p", { className: "semantic-count", textContent: "Related pages" }), list);
   }, POINTING_MS);
 

@@ -490,6 +490,9 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     response = search(client, q="x")
     assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
     assert response.headers["Retry-After"] == "5"
+    page = client.get("/-/semantic-search?q=x")
+    assert (page.status_code, "SEMANTIC_DATA_DIR" in page.text) == (503, False), "a reader cannot change settings"
+    assert "Search is not available right now" in page.text
     assert client.get("/api/v1/chroma-status").status_code == 503
     status = client.get("/api/v1/semantic-search/status", headers=BEARER)
     assert status.status_code == 503
