@@ -29,7 +29,7 @@ _LINKED = re.compile(
 _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
-_DOTS = re.compile(r"·(?: ?·)+")
+_SEPARATORS = re.compile(r" ?(?:\| ?)+")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -110,10 +110,10 @@ def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
         first, begin = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start, "… "
     if last - end > _EXCERPT // 2:
         last, rest = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2)), " …"
-    return begin + _as_line(markdown[first:start]).lstrip(" -·"), _as_line(markdown[end:last]).rstrip(" -·") + rest
+    return begin + _as_line(markdown[first:start]).lstrip(" -;"), _as_line(markdown[end:last]).rstrip(" -;") + rest
 
 
 def _as_line(markdown: str) -> str:
-    """Return Markdown as one line, with dots between list items and table cells, and links as text."""
-    text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n· ", markdown))
-    return _DOTS.sub("·", _SPACES.sub(" ", text.replace("|", "·")))
+    """Return Markdown as one line, with semicolons between list items and table cells, and links as text."""
+    text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n| ", markdown))
+    return _SEPARATORS.sub("; ", _SPACES.sub(" ", text))
