@@ -25,7 +25,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """The demo's wiki with all that the plugin adds, and one question without an answer; nobody changes its pages.
+    """The demo's wiki with all that the plugin adds without a model, and one unanswered question; nobody changes its pages.
 
     Its own browser is the administrator's.
     """
@@ -34,7 +34,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("demo")
     copy_demo(tmp_path_factory, place)
     settings = {"WRITE_ACCESS": "ANONYMOUS", "SEMANTIC_SEARCH_LOG": "true", "SEMANTIC_PAGES": ""}
-    with light_parts.installed(), serve(place, **settings) as live:
+    answers = {"SEMANTIC_ANSWERS": "extractive", "SEMANTIC_ANSWERS_PER_HOUR": "0"}
+    with light_parts.installed(), serve(place, **settings, **answers) as live:
         live.wait_until_indexed()
         live.log_in()
         live.search("constitutional law of rome")

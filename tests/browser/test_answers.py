@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.browser import STRICT_POLICY, check_looks, check_policy, opened, serve, settle
+from tests.support.browser import STRICT_POLICY, check_looks, check_policy, opened, settle
 from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
-from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
 
 SEARCH = "/-/semantic-search"
@@ -32,16 +31,6 @@ _IS_AT_THE_END = """(() => {
     return Math.abs(start.top + start.bottom - end.top - end.bottom) <= 8 && Math.abs(whole.right - end.right) <= 1;
 })()"""
 FIRST, SECOND = "Nightly backups are kept 14 days on the tape", "The weekly ones are kept for a year in the vault"
-
-
-@pytest.fixture(scope="module")
-def extractive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """The demo's wiki, answered without a model."""
-    place = tmp_path_factory.mktemp("extractive")
-    copy_demo(tmp_path_factory, place)
-    with serve(place, SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="0") as live:
-        live.wait_until_indexed()
-        yield live
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +84,9 @@ def citing(*texts: str) -> Script:
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])
-def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, extractive: LiveWiki, look: str) -> None:
-    with opened(chromium, extractive, look, policy=STRICT_POLICY) as page:
-        page.goto(f"{extractive.url}{SEARCH}?q={FROST.replace(' ', '+')}")
+def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, demo: LiveWiki, look: str) -> None:
+    with opened(chromium, demo, look, policy=STRICT_POLICY) as page:
+        page.goto(f"{demo.url}{SEARCH}?q={FROST.replace(' ', '+')}")
         button = page.get_by_role("button", name="Show an answer")
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 900})
@@ -138,10 +127,10 @@ def passages(palette: Locator) -> Locator:
 
 
 @pytest.mark.parametrize("is_by_key", [True, False])
-def test_the_palette_asks(chromium: Browser, extractive: LiveWiki, is_by_key: bool) -> None:
+def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) -> None:
     text = BACKUPS if is_by_key else "nightly backups kept"  # an answer in the palette takes the option's place
-    with opened(chromium, extractive) as page:
-        open_palette(page, extractive, text)
+    with opened(chromium, demo) as page:
+        open_palette(page, demo, text)
         if is_by_key:
             page.keyboard.press("Alt+Enter")
         else:
@@ -151,9 +140,9 @@ def test_the_palette_asks(chromium: Browser, extractive: LiveWiki, is_by_key: bo
         expect(page.get_by_label("Question or words")).to_have_value(text)
 
 
-def test_the_palette_shows_what_answers_a_question(chromium: Browser, extractive: LiveWiki) -> None:
-    with opened(chromium, extractive) as page:
-        palette = open_palette(page, extractive, "nightly backups")
+def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        palette = open_palette(page, demo, "nightly backups")
         expect(passages(palette).first).to_be_visible()
         expect(palette.get_by_role("group", name="Answer")).to_have_count(0)  # which only questions have
         page.keyboard.press("Control+a")

@@ -61,7 +61,7 @@ def test_the_keys_move_open_and_preview(chromium: Browser, demo: LiveWiki) -> No
         settle(page, QUESTION)
         passages = options(page, "passages")
         expect(passages.nth(1)).to_be_visible()
-        expect(options(page, "actions")).to_have_count(3)
+        expect(options(page, "actions")).to_have_count(4)
         expect(page.get_by_role("group", name="Answer")).to_have_count(0)
         picture(page, "palette")
         page.keyboard.press("ArrowDown")

@@ -387,6 +387,7 @@ def test_eight_results_fit_on_a_screen_and_more_are_given_when_asked_for(page: P
     assert len(ends) > 8
     assert ends[7] <= 900
     before = len(boxes)
+    assert "Show an answer" not in page.content(), "nothing answers in this wiki, neither here nor in the palette"
     page.get_by_role("link", name="More results").click()
     expect(page).to_have_url(re.compile("more=1"))
     expect(page.get_by_role("link", name="More results")).to_have_count(0)
