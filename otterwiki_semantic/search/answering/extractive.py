@@ -150,7 +150,9 @@ class _Candidate(NamedTuple):
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
-        return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
+        return not self.text.endswith(_UNFINISHED) and (
+            kind not in _REQUIRED or has_answer(kind, self._text(self.unit.range, is_short=False), languages)
+        )
 
     def answer(self, kind: AnswerType | None) -> Extract:
         """Return the answer to a question of a type: the unit, or the list with the steps."""
@@ -163,8 +165,8 @@ class _Candidate(NamedTuple):
         kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
         return Extract(self.hit.at(self.unit), (self.text,), kind)
 
-    def _text(self, place: tuple[int, int]) -> str:
-        """Return a unit that is readable on its own; a row of more than two columns gets their names."""
+    def _text(self, place: tuple[int, int], *, is_short: bool = True) -> str:
+        """Return a unit that is readable on its own; rows get the names of their columns, with `is_short` from three on."""
         if self.unit.kind is UnitKind.CODE:
             return self.hit.snippet[slice(*place)]
         text = self.visible[slice(*place)]
@@ -172,7 +174,7 @@ class _Candidate(NamedTuple):
             return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
         cells = [cell.strip() for cell in text.split(_CELL)]
         names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
-        if len(names) != len(cells) or len(cells) <= _PAIR:
+        if len(names) != len(cells) or (is_short and len(cells) <= _PAIR):
             return ": ".join(filter(None, cells))
         named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
         return " – ".join(filter(None, (cells[0], named)))

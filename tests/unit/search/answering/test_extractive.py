@@ -114,6 +114,11 @@ def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
     assert (lead.text, lead.result, lead.unit.range) == (text, 0, page.units[0].range)
 
 
+def test_the_name_of_a_column_tells_what_a_row_answers() -> None:
+    page = hit("service | owner\nphotos | Bert", ("photos | Bert", 9.0), kind=UnitKind.ROW, header="service | owner")
+    assert answered("who looks after the photos", page) == [("photos: Bert",)]
+
+
 def test_rows_that_the_question_does_not_tell_apart_answer_together_in_the_order_of_their_table() -> None:
     header, *rows = table = ["kind | kept", "nightly | 14", "weekly | 8"]
     page = hit("\n".join(table), (rows[1], 9.0), (rows[0], 8.0), kind=UnitKind.ROW, header=header)
