@@ -40,7 +40,7 @@ _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, An
 """Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
 _PAIR = 2
-"""Columns of a table whose rows are facts without the columns' names: `nightly: 14`."""
+"""Columns of a table whose rows are facts on their own: `nightly: off`, or with a mere number `nightly: 14 (kept)`."""
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
@@ -175,6 +175,7 @@ class _Candidate(NamedTuple):
         cells = [cell.strip() for cell in text.split(_CELL)]
         names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
         if len(names) != len(cells) or (is_short and len(cells) <= _PAIR):
-            return ": ".join(filter(None, cells))
+            is_number = len(names) == len(cells) == _PAIR and cells[1] and not any(map(str.isalpha, cells[1]))
+            return ": ".join(filter(None, cells)) + (f" ({names[1].strip()})" if is_number else "")
         named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
         return " – ".join(filter(None, (cells[0], named)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, wraps
-from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -163,7 +162,7 @@ def sentence(message: str | None) -> str:
 
 def message_of(error: SemanticError) -> str:
     """Return the message of an error for the current user: only administrators can do anything about a failure."""
-    if status_of(error) == HTTPStatus.SERVICE_UNAVAILABLE and not has_permission("ADMIN"):
+    if error.code == SemanticError.code and not has_permission("ADMIN"):
         return "search is not available right now; try again in a moment"
     return str(error)
 
