@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -104,7 +104,7 @@ def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     for name in unencrypted_keys(settings):
         yield f"{name} is sent to another machine over http, readable by everyone on the way; use https"
     yield from legacy_settings(app.config).notices
-    if any(entry.value.partition(":")[0].strip() == EARLIER_PACKAGE for entry in entry_points(group="otterwiki")):
+    if EARLIER_PACKAGE in sys.modules:  # the wiki has imported all its plugins
         yield f"the earlier plugin is also installed and needlessly indexes the wiki: pip uninstall {EARLIER_DISTRIBUTION}"
 
 
