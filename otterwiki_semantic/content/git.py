@@ -87,6 +87,7 @@ class Repository:
         self.exclude = tuple(exclude)
         self._inherited: tuple[int, ...] = ()
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
+        self._files = lru_cache(1)(self._list_files)
         self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
         self._environment = {
             **{name: value for name, value in os.environ.items() if name not in _UNWANTED_VARIABLES},
@@ -156,7 +157,7 @@ class Repository:
 
         In a path that is not UTF-8 the invalid bytes are replaced by ``\\xNN``.
         """
-        entries = _page_entries(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
+        entries = _page_entries(self._files(commit))
         excluded = self.excluded_pages(commit)
         return {path: blob for path, blob in entries if path not in excluded}
 
@@ -164,7 +165,7 @@ class Repository:
         """Return the blob ids of a commit's indexed attached files by path; `pages` are the paths of its pages, if known."""
         if not self.attachments.kinds:
             return {}
-        names = _regular_files(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
+        names = _regular_files(self._files(commit))
         entries = {path: blob for name, blob in names if self.attachments.kind_of(path := _decoded(name))}
         if not entries:
             return {}
@@ -175,6 +176,9 @@ class Repository:
         attached = {path for path in entries if self.attachments.is_folder or path.rpartition("/")[0] in pages}
         attached &= wanted - excluded
         return {path: blob for path, blob in entries.items() if path in attached and path not in pages}
+
+    def _list_files(self, commit: str) -> bytes:
+        return self._git("ls-tree", "-r", "-z", "--full-tree", commit)
 
     def unread_attachments(self, commit: str) -> dict[str, int]:
         """Return how many attached files in a commit would be indexed with their library installed, by extension."""

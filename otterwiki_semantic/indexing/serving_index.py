@@ -16,7 +16,7 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import ModelStatus
-from otterwiki_semantic.indexing.sync import Indexer, Stopped, changed_pages
+from otterwiki_semantic.indexing.sync import Indexer, Stopped, changed_blobs
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 
@@ -139,7 +139,7 @@ class ServingIndex:
     def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
         if generation is None:
             return len(self.repository.page_blobs(head)) if head else 0
-        changed, removed = changed_pages(self.repository, generation.catalog, head)
+        changed, removed, _ = changed_blobs(self.repository, generation.catalog, head)
         return len(changed) + len(removed) + len(generation.catalog.vectors.pending_pages())
 
     def counts(self) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -81,18 +81,24 @@ class SyncResult:
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
     """Return the pages to index, smallest first and attached files last, and the pages to remove, to equal a commit."""
-    equals = catalog.commit
-    changes = repository.changes(equals, head) if equals and head else None
-    attached: dict[str, str] = {}
-    if changes is None:
-        pages = repository.page_blobs(head) if head else {}
-        attached = repository.attachment_blobs(head, pages) if head else {}
-        blobs, known = pages | attached, catalog.pages.blobs() | catalog.pages.excluded_blobs()
-        others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
-        changes = others, sorted(known.keys() - blobs.keys())
-    changed, removed = changes
+    changed, removed, attached = changed_blobs(repository, catalog, head)
     files = repository.page_files(changed, attached)
     return sorted(files, key=lambda file: (file.kind is not None, file.size, file.path)), removed
+
+
+def changed_blobs(
+    repository: Repository, catalog: Catalog, head: str | None
+) -> tuple[dict[str, str], list[str], Container[str]]:
+    """Return the blob ids of the pages to index, the pages to remove, and which of all are attached files."""
+    equals = catalog.commit
+    changes = repository.changes(equals, head) if equals and head else None
+    if changes is not None:
+        return *changes, ()
+    pages = repository.page_blobs(head) if head else {}
+    attached = repository.attachment_blobs(head, pages) if head else {}
+    blobs, known = pages | attached, catalog.pages.blobs() | catalog.pages.excluded_blobs()
+    others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
+    return others, sorted(known.keys() - blobs.keys()), attached
 
 
 class Indexer:
