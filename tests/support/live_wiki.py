@@ -6,6 +6,7 @@ import http.cookiejar
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -13,13 +14,17 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Self, TypeVar
 
 from demo.run import PAGES
 from otterwiki_semantic.core.records import ChromaState, IndexStatus
 from tests.support.fork_server import python
+from tests.support.light_parts import SESSION
 from tests.support.ports import free_port
 
 T = TypeVar("T")
@@ -27,6 +32,7 @@ T = TypeVar("T")
 KEY = "test-key"
 _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 _START_SECONDS = 60.0
+_MOST_COPIED = 50
 _WITHOUT_PLUGIN = """
 import sys, otterwiki.plugins
 otterwiki.plugins.plugin_manager.unregister(name="semantic")
@@ -54,16 +60,30 @@ class Reply:
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """Run git in a repository, as some author."""
-    command = ["git", "-C", str(repository), "-c", "user.name=Test", "-c", "user.email=test@example.org", *arguments]
+    """Run git in a repository, as some author. It never looks for what it could tidy up."""
+    settings = ("-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "maintenance.auto=false")
+    command = ["git", "-C", str(repository), *settings, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def make_repository(place: Path, pages: Mapping[str, str | bytes]) -> Path:
-    """Make a git repository that holds these files, by path."""
+    """Make a git repository that holds these files, by path. In a session of tests, copy the first one with just these."""
+    if SESSION not in os.environ or len(pages) > _MOST_COPIED:
+        return _make(place, pages)
+    return Path(shutil.copytree(_made(tuple(pages.items()), os.environ.get("GIT_COMMITTER_DATE")), place, dirs_exist_ok=True))
+
+
+@cache
+def _made(pages: tuple[tuple[str, str | bytes], ...], _date: str | None) -> Path:
+    return _make(Path(mkdtemp(dir=os.environ[SESSION])), dict(pages))
+
+
+def _make(place: Path, pages: Mapping[str, str | bytes]) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     git(place, "init", "-q", "-b", "main")
     git(place, "config", "receive.denyCurrentBranch", "updateInstead")
+    for sample in (place / ".git" / "hooks").glob("*.sample"):
+        sample.unlink()
     if pages:
         commit(place, pages)
     return place
@@ -91,7 +111,7 @@ def commit(repository: Path, files: Mapping[str, str | bytes | None], message: s
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "--allow-empty", "-m", message)
-    return git(repository, "rev-parse", "HEAD")
+    return head_of(repository)
 
 
 def eventually(ask: Callable[[], T | None], timeout: float = 90.0, why: str = "") -> T:
@@ -268,6 +288,9 @@ def is_whole(status: IndexStatus) -> bool:
 
 def head_of(repository: Path) -> str:
     """Return the commit at HEAD; empty before the first one."""
+    with suppress(OSError):  # else git knows
+        head = (repository / ".git" / "HEAD").read_text().removeprefix("ref: ").strip()
+        return (repository / ".git" / head).read_text().strip()
     answer = subprocess.run(
         ["git", "-C", str(repository), "rev-parse", "-q", "--verify", "HEAD"], capture_output=True, text=True, check=False
     )
