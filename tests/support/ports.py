@@ -14,7 +14,8 @@ _NUMBERS = count()
 def free_port() -> int:
     """Return a port that nobody listens on, nobody else in this session gets, and no connection takes by chance."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
-    start = hash(os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid()))  # sessions at the same time begin in different places
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    start = hash(session)  # sessions at the same time begin in different places
     while True:
         port = _FIRST + worker * _SHARE + (start + next(_NUMBERS)) % _SHARE
         with suppress(OSError), socket.socket() as probe:
