@@ -40,9 +40,9 @@ _INDEX = (
     *_WEB,
     *("chromadb", "chromadb_rust_bindings"),
     *("anyio._backends._asyncio", "httpx", "httpcore", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
-    *("xml.etree.ElementTree", "otterwiki.gitstorage", "otterwiki_semantic.plugin", "otterwiki_semantic.mcp"),
-    *("otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine", "otterwiki_semantic.daemon.process"),
-    "otterwiki_semantic.daemon.reports.prometheus",
+    *("xml.etree.ElementTree", "otterwiki.gitstorage", "otterwiki.renderer", "otterwiki_semantic.plugin"),
+    *("otterwiki_semantic.mcp", "otterwiki_semantic.cli.main", "otterwiki_semantic.daemon.engine"),
+    *("otterwiki_semantic.daemon.process", "otterwiki_semantic.daemon.reports.prometheus"),
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),
 )
 _PRELOADED = {"index": _INDEX, "limited": _LIMITED, "web": _WEB}
