@@ -39,6 +39,7 @@ _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis":
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
 _LONGEST_ID, _SHORTENED_ID = 60, 20
 _BROWSERS = 3
+_WITH_PYTORCH = {"tests/integration/embedding/test_embedders.py", "tests/integration/search/test_reranking.py"}
 _HAS_PASSED = pytest.StashKey[bool]()
 _NUMBERS = count()
 
@@ -73,10 +74,12 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Have few workers open a browser and a wiki for it, which takes five seconds of processor time."""
+    """Have few workers open a browser and a wiki for it, and one import PyTorch: both take five seconds of processor time."""
 
     def scope_of(nodeid: str) -> str:
         file = nodeid.partition("::")[0]
+        if file in _WITH_PYTORCH:
+            return "PyTorch"
         return f"browser {sum(file.encode()) % _BROWSERS}" if file.startswith("tests/browser/") else file
 
     if config.getoption("dist") != "loadfile":

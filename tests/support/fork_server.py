@@ -45,8 +45,10 @@ _INDEX = (
     *("otterwiki_semantic.daemon.process", "otterwiki_semantic.daemon.reports.prometheus"),
     *("otterwiki_semantic.embedding.local.bundled", "onnxruntime", "tokenizers", "sklearn.manifold", "sklearn.cluster"),
 )
-_PRELOADED = {"index": _INDEX, "limited": _LIMITED, "web": _WEB}
-"""What a kind of server has imported. That for web servers has nothing of the plugin's: how much a worker takes is tested."""
+_LATE = ("chromadb", "chromadb_rust_bindings", "sklearn.manifold", "sklearn.cluster", "flask_sqlalchemy", "bs4", "httpcore")
+_PRELOADED = {"index": _INDEX, "limited": _LIMITED, "web": _WEB, "tests": _LATE}
+"""What a kind of server has imported. That for web servers has nothing of the plugin's: how much a worker takes is tested.
+That for tests has what most of its processes will import."""
 _LISTENER, _FIRST_FREE_FILE, _MOST_FILES = 3, 256, 4096
 _CLIENT = Path(__file__).with_name("fork_client.py")
 _held: list[int] = []
@@ -267,7 +269,8 @@ def _run(arguments: list[str]) -> None:
 def _preload(kind: str, *arguments: str) -> None:
     if kind == "tests":
         import_module("pytest").main([*arguments, "--collect-only", "-n0"])
-        return
+        if "otterwiki_semantic.daemon.engine" not in sys.modules:
+            return  # only unit tests were collected
     for module in _PRELOADED[kind]:
         import_module(module)
     if kind == "index":

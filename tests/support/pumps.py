@@ -110,7 +110,8 @@ class Call(NamedTuple):
 @cache
 def calls(module: Any) -> tuple[Call, ...]:
     """Return the uses of expressions in the functions of a module that are not compiled when it is loaded."""
-    return tuple(_calls(ast.parse(Path(module.__file__).read_text(encoding="utf-8")), ""))
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    return tuple(_calls(ast.parse(source), "")) if re.search(r"\b(?:re|regex)\.", source) else ()
 
 
 def _calls(node: ast.AST, function: str) -> Iterator[Call]:
