@@ -17,12 +17,26 @@ from tests.support.markdown_strategies import PAGES, RAW
 
 
 @given(source=PAGES | RAW)
-def test_every_word_stands_in_a_chunk_in_order(source: str) -> None:
+def test_chunks_have_every_word_in_order_name_the_units_of_their_new_text_and_fit(source: str) -> None:
     """The words of all chunks, prefixes included, contain those of the page in order, but for words no window can hold."""
     chunks = chunks_of(source)
     found = [word for chunk in chunks for word in (*shown_path(chunk).split(), *new_text(chunk).split())]
     wanted = [word for word in page_words(parse_markdown(source)) if len(word) < 50]
     assert is_subsequence(wanted, found)
+    for chunk in chunks:
+        place = chunk.prefix_length + chunk.overlap_length
+        for unit in chunk.units:
+            assert not chunk.text[place : unit.start].strip()
+            assert chunk.text[unit.start : unit.end].strip() == chunk.text[unit.start : unit.end] != ""
+            assert chunk.start_line <= unit.start_line <= unit.end_line <= chunk.end_line
+            place = unit.end
+        assert not chunk.text[place:].strip()
+        assert {unit.section for unit in chunk.units} <= set(range(len(chunk.sections)))
+        assert ChunkSection(chunk.section_path, chunk.anchor) in chunk.sections
+    small = Profile("small", window=64, target=40, min_size=10, overlap=8)  # joining segments adds tokens
+    chunks = chunks_of(source, profile=small, counter=ByteCounter())
+    assert all(new_text(chunk).strip() for chunk in chunks)
+    assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)
 
 
 def test_a_heading_repeated_at_once_is_kept() -> None:
@@ -40,14 +54,6 @@ def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
     assert is_subsequence(found, page_words(document))
     text_words = [word for s in document.sections for block in s.blocks for line in block.lines for word in line.text.split()]
     assert is_subsequence(text_words, found)
-
-
-@given(source=PAGES | RAW)
-def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
-    small = Profile("small", window=64, target=40, min_size=10, overlap=8)
-    chunks = chunks_of(source, profile=small, counter=ByteCounter())
-    assert all(new_text(chunk).strip() for chunk in chunks)
-    assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)
 
 
 def test_a_section_ends_a_chunk() -> None:
@@ -169,20 +175,6 @@ def test_a_long_item_is_several_units() -> None:
     texts = [text for kind, text, _ in units_of(chunk) if kind == "item"]
     assert [count_words(text) for text in texts] == [56, 12, *[11] * 7]
     assert texts[1].startswith("2. Word number 0")
-
-
-@given(source=PAGES | RAW)
-def test_the_units_are_the_new_text_of_a_chunk(source: str) -> None:
-    for chunk in chunks_of(source):
-        place = chunk.prefix_length + chunk.overlap_length
-        for unit in chunk.units:
-            assert not chunk.text[place : unit.start].strip()
-            assert chunk.text[unit.start : unit.end].strip() == chunk.text[unit.start : unit.end] != ""
-            assert chunk.start_line <= unit.start_line <= unit.end_line <= chunk.end_line
-            place = unit.end
-        assert not chunk.text[place:].strip()
-        assert {unit.section for unit in chunk.units} <= set(range(len(chunk.sections)))
-        assert ChunkSection(chunk.section_path, chunk.anchor) in chunk.sections
 
 
 def test_a_page_of_one_heading_is_one_chunk() -> None:

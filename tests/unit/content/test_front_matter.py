@@ -64,4 +64,4 @@ def test_hostile_yaml_is_text() -> None:
     assert split_front_matter(["---", '!!int ""', "---"]) == ({}, 0)
     assert split_front_matter(["---", "a: !!bool foo", "---"]) == ({}, 0)
     assert split_front_matter(["---", "!!python/object/apply:os.system ['true']", "---"]) == ({}, 0)
-    assert split_front_matter(["---", "[" * 5000, "---"]) == ({}, 0)
+    assert split_front_matter(["---", "[" * 1000, "---"]) == ({}, 0)
