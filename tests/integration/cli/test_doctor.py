@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-import otterwiki_semantic
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.command import run_checks
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
@@ -42,6 +42,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.protocol import DaemonProbe, code_version
 from otterwiki_semantic.embedding.factory import open_embedder
+from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from tests.support.fork_server import python
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository
@@ -67,7 +68,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a dir
 
 
 def doctor(*arguments: str | Path, without: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-    interpreter = sys.executable if without or "PYTHONPATH" in environment else python()
+    interpreter = sys.executable if without else python()
     command = [interpreter, "-P", "-c", _BLOCKED % (without,), "doctor", *map(str, arguments)]
     inherited = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **PATH}
     return subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=False, timeout=300)
@@ -196,20 +197,16 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
     assert all(lines[at + 1].startswith("         hint: ") for at, line in enumerate(lines) if line.startswith("problem"))
 
 
-def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> None:
-    source = Path(otterwiki_semantic.__file__).parent
-    copy = shutil.copytree(source, tmp_path / "code" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-    with (copy / "embedding" / "local" / "minilm" / "model.onnx").open("r+b") as file:
+def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = shutil.copytree(BUNDLED_MODEL, tmp_path / "minilm")
+    with (copy / "model.onnx").open("r+b") as file:
         file.seek(5_000_000)
         file.write(b"damage")
-    settings = settings_of(resting)
-    arguments = ("--repository", settings.repository, "--data-dir", settings.data_dir, "--json")
-    answer = doctor(*arguments, PYTHONPATH=str(copy.parent))
-    assert answer.returncode == 1
-    (problem,) = (each for each in json.loads(answer.stdout)["findings"] if each["level"] == "problem")
-    assert problem["what"] == "model"
-    assert "model.onnx is damaged" in problem["detail"]
-    assert problem["hint"].endswith(pip_install(reinstall=True))
+    monkeypatch.setattr("otterwiki_semantic.embedding.factory.BundledModel", partial(BundledModel, copy))
+    problem = the_problem(list(check_model(resting)))
+    assert problem.what == "model"
+    assert "model.onnx is damaged" in problem.detail
+    assert problem.hint.endswith(pip_install(reinstall=True))
 
 
 def test_without_a_repository_or_a_place_beside_it_the_rest_is_looked_at() -> None:

@@ -17,6 +17,7 @@ from otterwiki_semantic.content.attachments import MAX_FILE_BYTES, attachment_ru
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
+from tests.support.fork_server import python
 from tests.support.live_wiki import eventually, git, make_repository
 
 _COMMIT = (
@@ -262,7 +263,7 @@ def test_a_commit_after_a_kill_completes_the_work(folder: Folder, notes: Path) -
 
 def test_processes_commit_at_the_same_time(folder: Folder, notes: Path) -> None:
     write(notes, {f"many/{number}.md": f"# {number}\n" for number in range(200)})
-    command = [sys.executable, "-c", _COMMIT, str(notes), str(folder.data_dir)]
+    command = [python(), "-c", _COMMIT, str(notes), str(folder.data_dir)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     folder.commit()
     answers = [(process.communicate()[1], process.returncode) for process in processes]
