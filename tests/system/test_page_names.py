@@ -20,9 +20,10 @@ TEXTS = {
     "tools/history": "Kings of old paid their gardener in salt.",
     "a page": "Rain fills the barrel from which the gardener waters lettuce.",
     "Übung": "Gymnastics at dawn keep the back of a gardener straight.",
+    "Größe & Maß/100%41": "Computers bore every gardener: bits, bytes and modems.",
     "übung": "Chess puzzles amuse the gardener on a train.",
 }
-HIDDEN = {"Home", "Garden", "Tools/Saw", "Übung"}
+HIDDEN = {"Home", "Garden", "Tools/Saw", "Übung", "Größe & Maß/100%41"}
 
 
 @pytest.fixture(scope="module", params=["False", "True"], ids=["names are lower case", "names keep their case"])
@@ -63,7 +64,7 @@ def test_the_status_counts_them_and_says_what_to_do(live: LiveWiki, hidden: set[
         assert "RETAIN_PAGE_NAME_CASE" not in page
         return
     (problem,) = problems
-    assert problem["message"].startswith("the wiki cannot show 4 of its pages, such as Garden: their names have capitals")
+    assert problem["message"].startswith("the wiki cannot show 5 of its pages, such as Garden: their names have capitals")
     assert problem["hint"].startswith("set RETAIN_PAGE_NAME_CASE=True")
     assert problem["message"].removeprefix("the wiki") in page
 
