@@ -84,7 +84,7 @@ class WorkerProcess:
         except (EOFError, ConnectionError):
             status = self._end(_EXIT_SECONDS)
             if status == -signal.SIGPROF:
-                raise LimitExceededError(f"took longer than {seconds:.0f} s of processor time") from None
+                raise LimitExceededError(f"took longer than {round(seconds, 1):g} s of processor time") from None
             raise _EndedError(status) from None
         self._end()
         raise LimitExceededError(f"took longer than {seconds * _CLOCK_FACTOR:.0f} s")
