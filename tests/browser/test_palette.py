@@ -192,6 +192,7 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
 def test_a_wiki_that_does_not_answer_and_a_session_that_has_ended_are_told(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo) as page:
         opened_palette(page, demo)
+        expect(options(page, "names").first).to_be_visible()  # recently changed pages
         page.route("**/palette?**", lambda route: route.abort())
         with page.expect_event("requestfailed", lambda asked: "part=passages" in asked.url):
             page.keyboard.insert_text("boiler")
