@@ -87,7 +87,7 @@ class Packer:
             first, last = part[0].first_line, part[-1].last_line
             return [replace(segment, is_overlap=True, first_line=first, last_line=last) for segment in repeated]
         taken = self._end(before, part[0], min(self._profile.overlap, self._max_size - total_size(part)))
-        return [replace(segment, is_overlap=True) for segment in taken]
+        return [replace(segment, is_overlap=True) for segment in taken] if total_tokens(taken) <= room else []
 
     def _end(self, before: Sequence[Segment], following: Segment, max_size: int) -> list[Segment]:
         """Return the last whole segments of a chunk that belong to the same text as `following`."""

@@ -56,6 +56,12 @@ def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
     assert is_subsequence(text_words, found)
 
 
+def test_nothing_is_repeated_where_the_window_has_no_room_for_it() -> None:
+    source = "One two three four five six.\n\nSeven eight. Nine ten. Eleven twelve thirteen.\n"
+    profile = Profile("small", window=64, target=40, min_size=1, overlap=8)
+    assert [body(chunk) for chunk in chunks_of(source, profile=profile, counter=ByteCounter())] == source.strip().split("\n\n")
+
+
 def test_a_section_ends_a_chunk() -> None:
     chunks = chunks_of(f"## First\n\n{sentences(8, 'alpha')}\n\n## Second\n\n{sentences(8, 'beta')}\n")
     assert [chunk.section for chunk in chunks] == ["First", "Second"]
