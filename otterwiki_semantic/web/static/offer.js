@@ -23,7 +23,7 @@ function likelyPages(place) {
   return async (name) => {
     const signal = next(), source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing && { missing: "1" }) })}`;
     const part = name ? await fetchPart(source, { signal }).catch(() => null) : null;
-    const text = part?.text.startsWith("<section") ? part.text : ""; // else an error page of a proxy
+    const text = part?.isOk && part.text.startsWith("<section") ? part.text : ""; // else an error page of a proxy
     if (signal.aborted || text === shown) return;
     list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;

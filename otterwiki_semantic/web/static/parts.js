@@ -8,13 +8,13 @@ export const byId = (name) => document.getElementById(`semantic-${name}`);
 /** Return whether a click on a link is to open it here. */
 export const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event.shiftKey);
 
-/** Fetch a part of a page: its text and its nodes. Rejects without a reply, or without permission. */
+/** Fetch a part of a page: its text, its nodes, and whether it is no error page. Rejects without a reply, or without permission. */
 export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "manual", ...options });
-  if (reply.type === "opaqueredirect" || reply.status === 403) throw Error("", { cause: "login" });
+  if (reply.type === "opaqueredirect" || reply.status === 403) throw new Error("no permission", { cause: "login" });
   const text = (await reply.text()).trim();
   const part = element("template", { innerHTML: text });
-  return { text, content: part.content };
+  return { text, content: part.content, isOk: reply.ok };
 }
 
 export function element(tag, properties, ...content) {

@@ -6,8 +6,8 @@ const places = document.querySelectorAll(".semantic-related[data-source]");
 document.querySelector("#column-main .content")?.append(...document.querySelectorAll(".sidebar .semantic-related")); // narrow windows
 
 async function load() {
-  const { text } = await fetchPart(places[0].dataset.source);
-  if (!text.startsWith("<details")) return; // no related pages, or an error page of a proxy
+  const { text, isOk } = await fetchPart(places[0].dataset.source);
+  if (!isOk || !text.startsWith("<details")) return; // no related pages, or an error page of a proxy
   for (const place of places) {
     place.innerHTML = text;
     copying(place);

@@ -53,7 +53,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
     if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
-    if (!menus) throw Error(); // an error page of a proxy
+    if (!menus) throw new Error("an error page of a proxy");
     const used = document.activeElement, isRead = results.contains(used), isMenu = controls.contains(used);
     if (shown !== text && !(isPolling && isRead)) {
       controls.replaceChildren(...menus.childNodes);
