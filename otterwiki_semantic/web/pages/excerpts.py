@@ -15,6 +15,8 @@ _CUT = "… "
 _ENDS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：", "；", "、")
 """What ends a paragraph; others, and headings, get a full stop."""
 _MAX_CHARACTERS = 360
+_LINES, _LINE = 2, 80
+"""How many lines an excerpt has, and the characters of one beside the preview."""
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
 _CELL = " | "
 
@@ -40,11 +42,37 @@ class Line:
 def excerpt(
     text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
 ) -> tuple[Line, ...]:
-    """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
+    """Return about two lines of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
     `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
     """
-    return tuple(_lines(_spans(text, start, highlights, best_sentence)))
+    return tuple(_cut(list(_lines(_spans(text, start, highlights, best_sentence)))))
+
+
+def _cut(lines: list[Line]) -> Iterator[Line]:
+    """Yield the lines that there is room for; the last one ends at a word."""
+    left = _LINES
+    for at, line in enumerate(lines):
+        needed = -(-len(_text(line.spans)) // _LINE)
+        if needed > left:
+            yield replace(line, spans=tuple(_shortened(line.spans, left * _LINE - 2)))
+            return
+        left -= needed
+        if not left and lines[at + 1 :] and not _text(line.spans).endswith("…"):
+            yield replace(line, spans=(*line.spans, Span(" …")))
+            return
+        yield line
+
+
+def _shortened(spans: Iterable[Span], size: int) -> Iterator[Span]:
+    for span in spans:
+        if len(span.text) > size:
+            whole = span.text[: size + 1].rpartition(" ")[0] or span.text[: size if size > _LINE / 2 else 0]
+            yield replace(span, text=whole.rstrip()) if whole.strip() else Span("")
+            yield Span(" …")
+            return
+        size -= len(span.text)
+        yield span
 
 
 def _spans(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate, chain
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from otterwiki_semantic.content.analysis import sentence_ranges
 from otterwiki_semantic.core.humanize import count, day, ordinal
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
 from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
@@ -97,7 +99,18 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
     end = min((first for first, _ in headings if first > place), default=len(text))
     if not text[begin:end].strip():  # a passage of headings only
         first, begin, end = start, start, len(text)
-    return text[:end], begin, [each for each in hit.highlights if each[0] < start or first <= each[0] < end], best
+    shown = [each for each in hit.highlights if each[0] < start or first <= each[0] < end]
+    return text[:end], begin, shown, _with_a_match(hit, text[:end], begin, best) if best else None
+
+
+def _with_a_match(hit: Hit, text: str, begin: int, best: tuple[int, int]) -> tuple[int, int]:
+    """Return the best sentence; if all that matches is one word, which is elsewhere, the first sentence with it."""
+    matched = {text[slice(*each)].casefold() for each in hit.highlights if each[1] <= len(text)}
+    match = next((at for at, _ in hit.highlights if begin <= at < len(text)), None)
+    has_match = any(best[0] <= at < best[1] for at, _ in hit.highlights)
+    if match is None or has_match or not all(min(matched, key=len) in each for each in matched):
+        return best
+    return next(each for each in sentence_ranges(text, begin) if each[0] <= match < each[1])
 
 
 @pages.app_template_global("semantic_trail")
@@ -137,17 +150,23 @@ def _place_of_names(hit: Hit) -> str:
     return "a heading" if is_heading else "the page title"
 
 
-def filter_menus(answer: Answer | None, chosen: Sequence[tuple[str, str]]) -> list[Menu]:
-    """Return a menu for each filter in use, then for each that can narrow the results. Only tags can be set more than once."""
+def filter_menus(
+    answer: Answer | None, chosen: Sequence[tuple[str, str]], without: Mapping[tuple[str, str], Answer] = MappingProxyType({})
+) -> list[Menu]:
+    """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once.
+
+    `without` has the answers without one of the `chosen` filters, which offer its other values.
+    """
     menus = []
     for name, label in FILTERS.items():
         values = [value for each, value in chosen if each == name]
         for value in values:
-            choices = Choice("", label), Choice(value, filter_name(name, value), is_chosen=True)
+            others = _offered(without[name, value], name, values) if (name, value) in without else []
+            choices = Choice("", label), Choice(value, filter_name(name, value), is_chosen=True), *others
             menus.append(Menu(name, label, choices, [other for other in values if other != value]))
         if answer and (not values or name == "tag") and (offered := _offered(answer, name, values)):
             menus.append(Menu(name, label, (Choice("", label), *offered)))
-    return sorted(menus, key=lambda menu: not menu.choices[1].is_chosen)
+    return menus
 
 
 def filter_name(name: str, value: str) -> str:
@@ -159,7 +178,7 @@ def filter_name(name: str, value: str) -> str:
 
 def _offered(answer: Answer, name: str, taken: Sequence[str]) -> list[Choice]:
     if name == "updated_since":
-        return _ages(answer)
+        return [each for each in _ages(answer) if each.value not in taken]
     return [Choice(value, f"{value} ({n})") for value, n in _narrowing(answer, name, taken)]
 
 

@@ -25,6 +25,8 @@ from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_url, pages, render_page, render_part, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
 
+_Filter = tuple[str, str]
+"""The name of a filter, and its value."""
 MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
@@ -32,6 +34,8 @@ _EXAMPLES, _EXAMPLES_FROM = 3, 20
 _NAMES = {"mode": "Match", "sort": "Sort", **FILTERS}
 """Parameters in the words of the page."""
 _SHOWN_VALUE = 40
+_MOST_MENUS = 5
+"""Filters in use whose menus offer other values, each of which takes a search."""
 _MAX_RENDERED = 50_000
 """Characters of a passage that are shown."""
 
@@ -96,11 +100,12 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, "examples": _examples()}, 200
     try:
         answer = _answer(query, chosen)
+        without = {each: _answer(query, [one for one in chosen if one != each], is_main=False) for each in chosen[:_MOST_MENUS]}
     except SemanticError as error:
         status = status_of(error)
         return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
-    values["menus"] = _menus(answer, chosen)
+    values["menus"] = _menus(answer, chosen, without)
     return {**values, "answer": answer, "more": has_more, **results_view(answer, is_filtered=bool(chosen))}, 200
 
 
@@ -113,11 +118,11 @@ def _said(error: SemanticError) -> dict[str, Any]:
     return {"message": f"This link is broken: {_NAMES[name]} cannot be “{value}”.", "without_it": True}
 
 
-def _menus(answer: Answer | None, chosen: list[tuple[str, str]]) -> list[Menu]:
+def _menus(answer: Answer | None, chosen: list[_Filter], without: dict[_Filter, Answer] | None = None) -> list[Menu]:
     sort = request.args.get("sort", "")
     sorting, matching = _choices("sort", SORTS, sort), _choices("mode", MODES, request.args.get("mode", ""))
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
-    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen)]
+    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen, without or {})]
 
 
 def _choices(name: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:
@@ -133,7 +138,7 @@ def _examples() -> list[str]:
     return sorted(titles, key=lambda title: " " not in title)[:_EXAMPLES]
 
 
-def _answer(query: str, chosen: list[tuple[str, str]]) -> Answer:
+def _answer(query: str, chosen: list[_Filter], *, is_main: bool = True) -> Answer:
     options = parse_parameters(
         SearchOptions,
         {
@@ -144,18 +149,18 @@ def _answer(query: str, chosen: list[tuple[str, str]]) -> Answer:
             "mode": request.args.get("mode") or Mode.HYBRID,
             "corrections": request.args.get("corrections", "true"),
             "facets": True,
-            "best_sentence": True,
-            "explain": bool(request.args.get("why")),
+            "best_sentence": is_main,
+            "explain": is_main and bool(request.args.get("why")),
             "sort": request.args.get("sort") or Sort.RELEVANCE,
         },
     )
-    is_new_query = "draft" not in request.args and "more" not in request.args
+    is_new_query = is_main and "draft" not in request.args and "more" not in request.args
     is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # otherwise another site could fill the log
     options = structs.replace(options, draft=request.args.get("draft") == "typing")
     return extension().index.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]
 
 
-def _chosen() -> list[tuple[str, str]]:
+def _chosen() -> list[_Filter]:
     """Return the requested filters: any number of tags, and the last value of each other kind."""
     given = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
     last = dict(given)

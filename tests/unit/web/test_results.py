@@ -47,17 +47,28 @@ def test_an_age_is_offered_if_some_pages_are_older() -> None:
     assert filter_menus(answer(400, 500), []) == []
 
 
-def test_filters_in_use_come_first_and_another_tag_can_be_added() -> None:
+def test_a_filter_in_use_stays_in_its_place_and_another_tag_can_be_added() -> None:
     chosen = [("tag", "a"), ("tag", "c"), ("path", "all/"), ("updated_since", "2020-01-01")]
     menus = filter_menus(answer(0, 400, tag={"a": 2, "b": 1}, path={"all/some/": 1}), chosen)
     assert [(menu.choices[0].text, [choice.text for choice in menu.choices[1:]], menu.others) for menu in menus] == [
         ("Folder", ["Folder: all/"], []),
         ("Tag", ["Tag: a"], ["c"]),
         ("Tag", ["Tag: c"], ["a"]),
-        ("Changed", ["Changed: since 1 Jan 2020"], []),
         ("Tag", ["b (1)"], ()),
+        ("Changed", ["Changed: since 1 Jan 2020"], []),
     ]
-    assert [[choice.is_chosen for choice in menu.choices] for menu in menus[3:]] == [[False, True], [False, False]]
+    assert [[choice.is_chosen for choice in menu.choices] for menu in menus[3:]] == [[False, False], [False, True]]
+
+
+def test_the_menu_of_a_filter_in_use_offers_other_values() -> None:
+    last_week, folder = (datetime.now(UTC) - timedelta(days=7)).date().isoformat(), ("path", "one/")
+    age = ("updated_since", last_week)
+    without = {folder: answer(0, 400, path={"one/": 1, "two/": 1}), age: answer(0, 20, 400)}
+    menus = filter_menus(answer(0), [folder, age], without)
+    assert [[choice.text for choice in menu.choices] for menu in menus] == [
+        ["Folder", "Folder: one/", "two/ (1)"],
+        ["Changed", "Changed: past week", "Past month", "Past year"],
+    ]
 
 
 def test_a_filter_in_use_is_named() -> None:
@@ -122,3 +133,16 @@ def test_a_page_is_listed_once() -> None:
     hits = make_hit(path="a", relevant=True), make_hit(path="a", relevant=False), make_hit(path="b", relevant=False)
     view = results_view(msgspec.structs.replace(answer(), results=hits), is_filtered=False)
     assert [[page[0].path for page in view[name]] for name in ("found", "misses")] == [["a"], ["b"]]
+
+
+def test_the_excerpt_of_a_passage_shows_the_only_word_that_matches() -> None:
+    text = "[Page > Part] Nothing easier. Run /backup/local at night." + " It is long." * 30 + " Compare before you copy."
+    words = [(text.index(word), text.index(word) + len(word)) for word in ("backup", "night")]
+    best = (text.index("Compare"), len(text))
+
+    def matches(*highlights: tuple[int, int]) -> list[str]:
+        hit = make_hit(snippet=text, prefix_length=13, highlights=highlights, best_sentence=best)
+        return [span.text for line in passage_excerpt(hit) for span in line.spans if span.is_match]
+
+    assert matches(words[0]) == ["backup"]
+    assert matches(*words) == [], "of a question, the sentence that answers it best"
