@@ -53,6 +53,13 @@ export function tidy(content) {
   for (const each of content.querySelectorAll("a, area")) each.rel = "noopener";
 }
 
+/** Mark the words that are marked in a passage in other elements. */
+export function mark(passage, elements) {
+  const words = [...passage.querySelectorAll("mark")].map((each) => each.textContent.replace(/\W/g, "\\$&")).join("|"),
+    parts = (text) => text.split(RegExp(`(?<!\\w)(${words})`, "gi")).map((part, at) => at % 2 ? element("mark", {}, part) : part);
+  if (words) for (const each of elements) for (const node of [...each.childNodes]) node.splitText && node.replaceWith(...parts(node.data));
+}
+
 const letters = (text) => text.replace(/[^\p{L}\p{N}]+/gu, "");
 
 /** Mark what a passage quotes in the pane, and scroll to it. */
@@ -67,10 +74,7 @@ function show(pane, passage) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
     for (let at = best; blocks[at] && (at === best || isQuoted(texts[at])); at += step) blocks[at].classList.add("semantic-best");
   }
-  const words = [...passage.querySelectorAll("mark")].map((each) => each.textContent.replace(/\W/g, "\\$&")).join("|"),
-    parts = (text) => text.split(RegExp(`(?<!\\w)(${words})`, "gi")).map((part, at) => at % 2 ? element("mark", {}, part) : part);
-  if (words) for (const each of pane.querySelectorAll(".semantic-best,.semantic-best *"))
-    for (const node of [...each.childNodes]) node.splitText && node.replaceWith(...parts(node.data));
+  mark(passage, pane.querySelectorAll(".semantic-best,.semantic-best *"));
   const box = (place) => place.getBoundingClientRect(), edge = box(pane.firstElementChild).bottom, // of the title, which stays in view
     scroll = (place, gap = 12) => (pane.scrollTop += box(place).top - edge - gap);
   pane.scrollTop = 0;

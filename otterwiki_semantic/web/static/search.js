@@ -1,6 +1,6 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
 import { SEARCH, byId, delayed, failure, fetchPart, isPlainClick, latest } from "./parts.js";
-import { preview, previewSoon, select, tidy } from "./preview.js";
+import { mark, preview, previewSoon, select, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const form = byId("form");
@@ -138,7 +138,10 @@ results.addEventListener("toggle", async ({ target }) => {
   const part = await fetchPart(source).catch(() => null);
   if (part) tidy(part.content);
   const content = part?.content.querySelector(".semantic-rendered");
-  if (content) target.querySelector(".semantic-rendered").replaceWith(content);
+  if (content) {
+    mark(target.parentNode, content.querySelectorAll("*"));
+    target.querySelector(".semantic-rendered").replaceWith(content);
+  }
   else target.dataset.source = source; // try again when it is opened again
 }, true);
 
