@@ -47,7 +47,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
     with opened(chromium, site, is_member=True) as page:
         page.goto(site.url + ADMIN)
         status = site.status()
-        expect(page.locator(".semantic-headline")).to_have_text("Up to date")
+        expect(page.locator(".semantic-headline")).to_have_text("Up to date, 1 thing to check")
         figures = page.locator("dl.semantic-key")
         for value in (str(status["pages"]), str(status["chunks"])):
             expect(figures).to_contain_text(value)
@@ -63,7 +63,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             expect(page.get_by_role("img", name=name)).to_be_visible()
         expect(page.get_by_text("Quality check: too few judged queries")).to_be_visible()
         expect(page.locator("tr", has_text="Recall@10")).to_have_count(0)
-        expect(page.locator("#index-state .alert")).to_contain_text("1 of the 2 judged queries are not in the index")
+        expect(page.locator("#quality .alert")).to_contain_text("1 of the 2 judged queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, "index")
 

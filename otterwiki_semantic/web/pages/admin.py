@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from math import ceil, log10
+from pathlib import Path
 from time import time
 from typing import Any
 
@@ -18,7 +19,16 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.humanize import count as counted
 from otterwiki_semantic.core.humanize import day, duration
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
-from otterwiki_semantic.core.records import Figures, QualityRecord, RebuildState, ReindexRequest, SearchHour, fall, query_text
+from otterwiki_semantic.core.records import (
+    Figures,
+    Insight,
+    QualityRecord,
+    RebuildState,
+    ReindexRequest,
+    SearchHour,
+    fall,
+    query_text,
+)
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.connect import end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls, render_page, render_part, sentence, status_of
@@ -132,11 +142,18 @@ def _state() -> dict[str, Any]:
     is_working = is_rebuilding or status.status == "indexing"
     values |= {"is_rebuilding": is_rebuilding, "progress": status.rebuild if is_rebuilding else status.progress}
     kind = "attention" if status.problems else "working" if is_working else "ok"
-    return {**values, "is_working": is_working, "kind": kind, "warnings": quality_warnings(insight.quality)}
+    return {**values, "is_working": is_working, "kind": kind, "warnings": _warnings(insight)}
 
 
-def quality_warnings(quality: Sequence[QualityRecord]) -> list[str]:
-    """Return what is wrong with the latest of the checks, newest first; it is worse by the rule that refuses a new index."""
+def _warnings(insight: Insight) -> list[str]:
+    return quality_warnings(insight.quality, extension().settings.eval_queries)
+
+
+def quality_warnings(quality: Sequence[QualityRecord], file: Path | None = None) -> list[str]:
+    """Return what is wrong with the latest of the checks, newest first; it is worse by the rule that refuses a new index.
+
+    `file` has the judged queries.
+    """
     last, before = (*quality[:2], None, None)[:2]
     warnings = []
     if (
@@ -151,7 +168,7 @@ def quality_warnings(quality: Sequence[QualityRecord]) -> list[str]:
         warnings.append(f"Search got worse: {worse}.")
     if last and last.unanswerable:
         missing = f"The pages expected for {last.unanswerable} of the {last.queries} judged queries are not in the index"
-        warnings.append(f"{missing}. Correct the file that SEMANTIC_EVAL_QUERIES names.")
+        warnings.append(f"{missing}. Correct {file or 'the file'}, which SEMANTIC_EVAL_QUERIES names.")
     return warnings
 
 
@@ -164,7 +181,12 @@ def _work() -> dict[str, Any]:
         insight = extension().index.insight()
     except SemanticError:
         return {}  # the state says why
-    return {"insight": insight, "fewest_queries": _FEWEST_QUERIES, "chart": latency_chart(insight.searches, time())}
+    return {
+        "insight": insight,
+        "warnings": _warnings(insight),
+        "fewest_queries": _FEWEST_QUERIES,
+        "chart": latency_chart(insight.searches, time()),
+    }
 
 
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:

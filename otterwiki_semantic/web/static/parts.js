@@ -50,9 +50,14 @@ export function latest() {
   };
 }
 
-/** Show the times in a place in the local time zone. */
+/** Show the times in a place in the local time zone; in a table of hours, below a row for each date. */
 export function localizeTimes(place) {
+  let day;
   for (const time of place.querySelectorAll('time[datetime*="T"]')) {
-    time.textContent = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: time.textContent[5] && "medium", timeStyle: "short" }); // 12:00 has no date
+    const text = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: time.textContent[5] && "medium", timeStyle: "short" }), // 12:00 has no date
+      [date, clock] = text.split(", "), isListed = clock && time.closest("[data-days]");
+    if (isListed && date !== day) time.closest("tr").before(element("tr", {}, element("th", { colSpan: 5, scope: "rowgroup", textContent: date })));
+    time.textContent = isListed ? clock : text;
+    day = isListed && date;
   }
 }

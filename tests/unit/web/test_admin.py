@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from markupsafe import Markup
 from msgspec import structs
@@ -61,5 +62,7 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
     assert quality_warnings([structs.replace(each, queries=9) for each in (worse, before)]) == [], "too few to tell"
     (later,) = quality_warnings([structs.replace(before, mrr=0.4), before])
     assert later == "Search got worse: MRR of judged queries is 0.400, and was 0.500."
-    (missing,) = quality_warnings([structs.replace(before, unanswerable=1)])
-    assert missing.startswith("The pages expected for 1 of the 10 judged queries are not in the index. Correct the file")
+    (missing,) = quality_warnings([structs.replace(before, unanswerable=1)], Path("/srv/queries.json"))
+    assert missing.startswith(
+        "The pages expected for 1 of the 10 judged queries are not in the index. Correct /srv/queries.json,"
+    )
