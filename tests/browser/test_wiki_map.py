@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, demo: Live
             set(page.locator("#semantic-map-plot a path").evaluate_all("all => all.map(each => each.outerHTML)"))
         ) == len(points)
         folders = {point["folder"] for point in points}
-        expect(page.locator(".semantic-map-legend li")).to_have_count(len(folders))
+        expect(page.locator(".semantic-map-legend li:has(svg)")).to_have_count(len(folders))
         expect(page.locator(".semantic-map-legend")).to_contain_text("procedures 6")
         if look == "plain":
             expect(page.get_by_role("button", name="Zoom in")).to_be_hidden()
@@ -96,12 +97,15 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, demo: Live
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         group = page.locator("g.semantic-map-1")
         expect(group).to_be_visible()
-        page.locator(".semantic-map-legend").get_by_role("checkbox").first.uncheck()
+        every, first = page.locator(".semantic-map-legend").get_by_role("checkbox").all()[:2]
+        first.uncheck()
         expect(group).to_be_hidden()
-        page.locator(".semantic-map-legend").get_by_role("checkbox").first.check()
+        expect(every).not_to_be_checked()
+        every.check()
         expect(group).to_be_visible()
-        name = page.locator(".semantic-map-legend bdi").first
-        expect(page.locator(".semantic-map-legend label").first).to_have_attribute("title", "Show only this group")
+        expect(first).to_be_checked()
+        name = page.locator(".semantic-map-legend li:has(svg) bdi").first
+        expect(page.locator(".semantic-map-legend li:has(svg) label").first).to_have_attribute("title", "Show only this group")
         name.click()
         expect(page.locator(".semantic-map-off")).to_have_count(len(folders) - 1)
         expect(group.locator("a[tabindex='0']")).to_have_count(1)
@@ -253,6 +257,30 @@ def test_zooming_in_takes_away_no_label(page: Page) -> None:
         return lost;
     }""")
     assert lost == []
+
+
+def test_the_name_of_a_group_is_among_its_points_and_readable_in_their_colour(page: Page) -> None:
+    name, others, fill = page.evaluate("""async () => {
+        const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
+        const labels = document.querySelector(".semantic-map-labels"), size = 600;
+        const covered = { left: 0, right: 0, top: 0, bottom: 0 };
+        const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
+        const projection = { view, scale: 1, pixel: ({ x, y }) => [x, y], place: ([x, y]) => ({ x, y }) };
+        const group = document.querySelector(".semantic-map-2"), other = document.querySelector(".semantic-map-1");
+        const pointOf = (x, y, group, isNamed = false) => ({ x, y, group, isNamed, title: isNamed ? "Name" : "Page" });
+        const around = (x, y) => [[0, 0], [40, 0], [0, 40], [-40, 0], [0, -40]].map(([right, down]) => [x + right, y + down]);
+        const members = around(450, 450).map(([x, y]) => pointOf(x, y, group));
+        const points = [pointOf(20, 20, group, true), ...members, ...around(100, 300).map(([x, y]) => pointOf(x, y, other))];
+        placeLabels(labels, points, projection, { here: null, near: [], found: null, radius: 6, covered });
+        const text = [...labels.children].find((each) => each.textContent === "Name"), part = text.firstElementChild;
+        const at = (one) => Number(one.getAttribute("x") ?? text.getAttribute("x"));
+        return [[at(part), Number(part.getAttribute("y"))], points.map(({ x, y }) => [x, y]), getComputedStyle(text).fill];
+    }""")
+    assert math.dist(name, (450, 450)) < 60
+    assert all(math.dist(name, point) > 6 for point in others)
+    red, green, blue = map(float, re.findall(r"[\d.]+", fill.removeprefix("color(srgb"))[:3])
+    light = [(each / 12.92) if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in (red, green, blue)]
+    assert 1.05 / (0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] + 0.05) >= 4.5
 
 
 def test_the_keyboard_alone_is_enough(chromium: Browser, demo: LiveWiki) -> None:

@@ -201,7 +201,7 @@ function show(plot, points, byUrl) {
   [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
   buttons.hidden = byId("keys").hidden = false;
   plot.tabIndex = -1; // a click on it gives it the keys
-  const boxes = [...document.querySelectorAll(".semantic-map-legend input")];
+  const legend = document.querySelector(".semantic-map-legend"), boxes = [...legend.querySelectorAll("input")], all = element("input", { type: "checkbox" });
   const isAlone = (box) => boxes.every((each) => each.checked === (each === box));
 
   // Shows the groups whose boxes are checked; the first page that is shown can be reached with Tab.
@@ -210,6 +210,8 @@ function show(plot, points, byUrl) {
       svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
       box.parentElement.title = isAlone(box) ? "Show all groups" : "Show only this group";
     }
+    all.checked = boxes.every((each) => each.checked);
+    all.indeterminate = !all.checked && boxes.some((each) => each.checked);
     svg.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
     points.find(isShown)?.link.setAttribute("tabindex", 0);
     label();
@@ -221,6 +223,11 @@ function show(plot, points, byUrl) {
     filter();
   }
 
+  all.addEventListener("change", () => {
+    for (const each of boxes) each.checked = all.checked;
+    filter();
+  });
+  legend.prepend(element("li", {}, element("label", {}, all, element("bdi", { textContent: "All" }), element("span", { className: "semantic-count", textContent: points.length.toLocaleString("en") }))));
   for (const box of boxes) {
     box.hidden = false;
     box.title = ""; // it shows or hides its group
@@ -240,6 +247,12 @@ function show(plot, points, byUrl) {
     found = those;
     svg.classList.toggle("semantic-map-searched", Boolean(found));
     for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
+    legend.classList.toggle("semantic-quiet", Boolean(found));
+    for (const box of boxes) {
+      const group = svg.querySelector(`.semantic-map-${box.value}`), count = box.parentElement.querySelector(".semantic-count");
+      count.dataset.all ??= count.textContent;
+      count.textContent = found ? `${[...found].filter((point) => point.group === group).length} of ${count.dataset.all}` : count.dataset.all;
+    }
     const best = [...(found ?? [])].slice(0, MOST_LISTED);
     byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
     label();
@@ -304,8 +317,14 @@ if (byId("making")) wait(byId("making").dataset.map);
 if (byId("plot")) {
   const points = [...byId("plot").querySelectorAll("a")].map((link) => {
     const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, place] = link.textContent.split("\n"), [path] = place.split(" · ");
-    return { link, x, y, title, path, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named") };
+    return { link, x, y, title, path, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named"), group: link.parentElement };
   });
+  const likes = new Map();
+  for (const point of points) likes.set(point.title, [...(likes.get(point.title) ?? []), point]);
+  for (const like of [...likes.values()].filter(({ length }) => length > 1)) {
+    const folders = like.map(({ path }) => path.slice(0, path.lastIndexOf("/") + 1)), isTold = new Set(folders).size === like.length;
+    like.forEach((point, at) => (point.suffix = ` (${isTold ? folders[at] || point.path : point.path.slice(folders[at].length)})`)); // equal labels differ
+  }
   const byUrl = new Map(points.map((point) => [point.link.getAttribute("href"), point]));
   searching(byUrl, show(byId("plot"), byImportance(points), byUrl));
 }

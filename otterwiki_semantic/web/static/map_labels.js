@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 10], NAME_REACH = 9, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
@@ -18,6 +18,14 @@ function spots(x, y, width, height, gap, room) {
   for (const left of [x + gap, x - gap - width]) corners.push([left, y - height], [left, y]);
   for (const corner of corners.slice(2)) corner[0] = Math.max(room.left, Math.min(corner[0], room.right - width));
   return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + height }));
+}
+
+// Returns where the name of a group may be: near the middle of its points that are in the room, the nearest place first.
+function namingSpots(places, width, room) {
+  const [x, y] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other)[places.length >> 1]);
+  const steps = Array.from({ length: 2 * NAME_REACH + 1 }, (_, at) => at - NAME_REACH), [across, down] = NAME_STEP_PX;
+  const away = steps.flatMap((right) => steps.map((below) => [right * across, below * down])).sort((one, other) => Math.hypot(...one) - Math.hypot(...other));
+  return away.map(([right, below]) => ({ side: 0, left: x + right - width / 2, right: x + right + width / 2, top: y + below - HEIGHT / 2, bottom: y + below + HEIGHT / 2 })).filter((spot) => within(spot, room));
 }
 
 // Returns a title that fits, cut between words if there are any.
@@ -63,22 +71,26 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   }
   const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
   const orders = isSparse && !found ? ORDERS : [ORDERS[0]];
-  const waysOf = ({ title }) => (isSparse ? [[shortened(title, LONGEST)], halved(shortened(title, LONGEST)), halved(shortened(title, SHORTER))] : [[shortened(title, LONGEST)]]);
+  const waysOf = ({ title, suffix = "" }) => (isSparse ? [[shortened(title, LONGEST) + suffix], halved(shortened(title, LONGEST) + suffix), halved(shortened(title, SHORTER) + suffix)] : [[shortened(title, LONGEST) + suffix]]);
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
+  const isName = (point) => named.includes(point) && point !== here && !near.includes(point); // of its group, not of the page
   const isForced = (point) => point === here || near.includes(point) || named.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
   const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
   const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => seen.includes(point));
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
-    const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room);
-    return places.filter((spot) => within(spot, room)).map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side));
+    if (isName(point)) return lines.length > 1 ? [] : namingSpots(seen.filter(({ group }) => group === point.group).map(pixel), width, room).map((spot) => ({ ...spot, lines, point }));
+    const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
+    const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
+    return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));
   });
   const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, ...pixel(point)]);
   const isClear = (spot) => { // no other point is about as near to the text as its own
+    if (isName(spot.point)) return true;
     const nearest = OWN * distance(spot, ...pixel(spot.point));
     return marks.every(([point, x, y]) => point === spot.point || distance(spot, x, y) >= nearest);
   };
@@ -99,6 +111,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
     const [middle] = pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
     const parts = lines.map((line, at) => drawn("tspan", place([across, top + HEIGHT * (at + 1) - DESCENT]), at < lines.length - 1 ? `${line} ` : line));
     const label = drawn("text", { "text-anchor": anchor, "font-size": sizeOf(point) / scale, "font-weight": weightOf(point) }, ...parts);
+    if (isName(point)) label.style.fill = `color-mix(in srgb, ${point.group.getAttribute("stroke")} ${NAME_COLOUR}, currentColor)`;
     label.classList.toggle("semantic-map-chosen", point === here);
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
