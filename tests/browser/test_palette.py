@@ -266,7 +266,7 @@ def test_the_page_has_commands(chromium: Browser, demo: LiveWiki) -> None:
         expect(options(page, "commands")).to_have_attribute("aria-selected", "true")
         field(page).fill("page")
         expect(commands.get_by_role("option")).to_have_text(
-            ["Page history", "Create page", "Edit this page", "Copy link to this page"]
+            ["Page history", "Create page…", "Edit this page", "Copy link to this page"]
         )
         expect(page.get_by_role("group", name="Actions")).to_have_count(1)
         field(page).fill("Lab/Bee hives")

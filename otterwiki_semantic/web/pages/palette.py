@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -152,10 +153,16 @@ def _lead(answer: Answer) -> Option | None:
 
 
 def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
-    """Yield passages by page, with the title above the first passage only; those of attached files have the file's name."""
-    for page in by_page(hits):
+    """Yield passages by page, with the title above the first passage only; those of attached files have the file's name.
+
+    Where several pages have the same title, their folders tell them apart.
+    """
+    found = by_page(hits)
+    titles = Counter(page[0].title for page in found)
+    for page in found:
         first, *others = page
-        yield _passage(first)
+        option, folder = _passage(first), first.path.rpartition("/")[0]
+        yield replace(option, trail=(f"{folder}/", *option.trail)) if folder and titles[first.title] > 1 else option
         for hit in others:
             name, *headings = trail(hit)
             label = name if hit.kind or not headings else " › ".join(headings)

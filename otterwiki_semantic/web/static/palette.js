@@ -82,11 +82,11 @@ function showRecent() {
 /** Show the commands, at the top if one begins with the text, and the actions; if nothing was found, none about the results. */
 function showActions() {
   const text = query(), lower = text.toLowerCase();
-  const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === lower);
+  const named = [...parts.names.querySelectorAll("[data-title]")].some(({ dataset: { title, path } }) => title.toLowerCase() === lower || `/${path}`.endsWith(`/${lower}`)) || rows.some((row) => row.textContent.toLowerCase().replace("…", "") === lower);
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   const results = `${SEARCH}?${asQuery()}`;
   const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
-  const urls = { results, answer: `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
+  const urls = { results, answer: /[^!-~]/.test(text) && `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
   const place = (row) => (text.length === 1 ? -1 : row.textContent.toLowerCase().indexOf(lower)); // of the text in the label
   const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0).sort((a, b) => place(a) - place(b));
   const isNamed = text && commands[0] && !place(commands[0]);
