@@ -105,12 +105,12 @@ def _excerpted(hit: Hit) -> tuple[str, int, Sequence[tuple[int, int]], tuple[int
 
 def _with_a_match(hit: Hit, text: str, begin: int, best: tuple[int, int]) -> tuple[int, int]:
     """Return the best sentence; if all that matches is one word, which is elsewhere, the first sentence with it."""
-    matched = {text[slice(*each)].casefold() for each in hit.highlights if each[1] <= len(text)}
+    matched = {text[slice(*each)].casefold() for each in hit.highlights if each[0] < len(text)}
     match = next((at for at, _ in hit.highlights if begin <= at < len(text)), None)
     has_match = any(best[0] <= at < best[1] for at, _ in hit.highlights)
     if match is None or has_match or not all(min(matched, key=len) in each for each in matched):
         return best
-    return next(each for each in sentence_ranges(text, begin) if each[0] <= match < each[1])
+    return next((each for each in sentence_ranges(text, begin) if each[0] <= match < each[1]), best)
 
 
 @pages.app_template_global("semantic_trail")

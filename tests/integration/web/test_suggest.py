@@ -39,6 +39,8 @@ def test_suggestions_follow_the_wiki_and_its_filters(tmp_path: Path) -> None:
         for filters in ({"path": "garden/"}, {"tag": "Water"}, {"category": "TOOLS"}):
             assert found("pump", **filters) == found("", **filters) == ["garden/pump#"]
         assert found("pump", tag="fire") == found("", tag="fire") == []
+        passages = wiki.get("/-/semantic-search/palette", part="passages", q="pump", draft="typing").text
+        assert all(f"<span>{folder}/" in passages for folder in ("garden", "house")), "equal titles are told apart"
         wiki.save("cellar/pump", "# Pump of the cellar\n")
         eventually(lambda: found("pump of") == ["cellar/pump#"])
         assert found("pump") == [*both, "cellar/pump#"]
