@@ -84,7 +84,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
     if (isName(point)) return lines.length > 1 ? [] : namingSpots(seen.filter(({ group }) => group === point.group).map(pixel), width, room).map((spot) => ({ ...spot, lines, point }));
-    const side = here || found ? point.side : 0, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
+    const side = here || found ? point.side : null, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
     const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
     return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));
   });
