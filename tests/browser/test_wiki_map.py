@@ -115,8 +115,14 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, demo: Live
         page.wait_for_function("document.getElementById('semantic-map-plot').clientWidth < 700")
         page.evaluate("new Promise(requestAnimationFrame)")
         assert overlapping(page) == []
-        page.set_viewport_size({"width": 390, "height": 844})
-        expect(page.locator(".semantic-map-labels text:has(tspan + tspan)").first).to_be_attached()
+        in_two_lines = page.locator(".semantic-map-labels text:has(tspan + tspan)")
+        for width in (390, 350, 310, 270):  # all may fit in one line, as pages do not always get the same places
+            page.set_viewport_size({"width": width, "height": 844})
+            page.wait_for_function("width => document.getElementById('semantic-map-plot').clientWidth < width", arg=width)
+            page.evaluate("new Promise(requestAnimationFrame)")
+            if in_two_lines.count():
+                break
+        expect(in_two_lines.first).to_be_attached()
         assert [text for text in labels(page) if re.fullmatch(r"\S+…", text)] == []
 
 

@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 10], NAME_REACH = 9, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 10], NAME_REACH = 4, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
@@ -57,7 +57,7 @@ function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
   return placed;
 }
 
-// Puts labels into a group of the picture: of the selected point and the near ones, the few found, and pages that groups are named after in any case, of others as far as there is room.
+// Puts labels into a group of the picture: of the selected point and the near ones, and the few found in any case, of others as far as there is room. The name of a group stands near the middle of its points, or only in the legend.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
 // They leave room for the lines. While a page is selected, a label keeps its side of the point. Zooming in takes away no label that had room.
 let last = { points: new Set(), scale: 0, origin: "" };
@@ -77,7 +77,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
   const isName = (point) => named.includes(point) && point !== here && !near.includes(point); // of its group, not of the page
-  const isForced = (point) => point === here || near.includes(point) || named.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
+  const isForced = (point) => point === here || near.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
   const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
   const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => seen.includes(point));
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
