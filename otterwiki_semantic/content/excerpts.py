@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+
+from otterwiki_semantic.content.sentences import sentence_ends
 
 Range = tuple[int, int]
 
@@ -16,8 +17,6 @@ _LEAD = 1 / 6
 """Share of an excerpt that is shown before the first match."""
 _LONGEST_WORD = 30
 """Characters within which to look for a word boundary; text without spaces has none."""
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]|\n\s*")
-"""Not `content.analysis`, whose packages may be missing where `doctor` imports this."""
 
 
 def excerpt_window(
@@ -38,9 +37,9 @@ def excerpt_window(
         first = start
     least = size if is_filled else int(_FILLED * size)
     if (begin := max(start, len(text) - least)) < first:
-        sentence = _SENTENCE_END.search(text, begin, first) if begin > start and not is_filled else None
-        if sentence is not None:
-            first = sentence.end()
+        ends = sentence_ends(text, begin, at_lines=True) if begin > start and not is_filled else iter(())
+        if (end := next(ends, len(text))) <= first:
+            first = end
         elif is_filled or begin == start or len(text) - first < least // 2:
             first = min(first, _start_of_word(text, begin, start, _LONGEST_WORD))
     return first, len(text) if len(text) - first <= size else _end_of_word(text, first, first + size)

@@ -4,7 +4,6 @@ Import `minhash` by its own name: it needs NumPy, which a wiki worker does not l
 """
 
 from otterwiki_semantic.content.analysis.languages import detect_language, function_words, language_code
-from otterwiki_semantic.content.analysis.sentences import ends_sentence, sentence_ranges
 from otterwiki_semantic.content.analysis.tokenizer import (
     ANALYSIS_VERSION,
     UNSPACED,
@@ -19,3 +18,4 @@ from otterwiki_semantic.content.analysis.tokenizer import (
     stem_beginnings,
     words,
 )
+from otterwiki_semantic.content.sentences import ends_sentence, sentence_ranges

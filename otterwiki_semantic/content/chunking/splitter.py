@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from otterwiki_semantic.content.analysis.sentences import sentence_ends
 from otterwiki_semantic.content.chunking.sizes import TokenCounter, count_words, text_size
+from otterwiki_semantic.content.sentences import sentence_ends
 from otterwiki_semantic.core.chunk_profiles import SizeUnit
 from otterwiki_semantic.core.records import Block, BlockKind, Line, Section, UnitKind
 
