@@ -100,7 +100,8 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, "examples": _examples()}, 200
     try:
         answer = _answer(query, chosen)
-        without = {each: _answer(query, [one for one in chosen if one != each], is_main=False) for each in chosen[:_MOST_MENUS]}
+        offering = [] if _is_typed() else chosen[:_MOST_MENUS]
+        without = {each: _answer(query, [one for one in chosen if one != each], is_main=False) for each in offering}
     except SemanticError as error:
         status = status_of(error)
         return {**values, **_said(error), "is_passing": status == 503}, status
@@ -156,8 +157,13 @@ def _answer(query: str, chosen: list[_Filter], *, is_main: bool = True) -> Answe
     )
     is_new_query = is_main and "draft" not in request.args and "more" not in request.args
     is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # otherwise another site could fill the log
-    options = structs.replace(options, draft=request.args.get("draft") == "typing")
+    options = structs.replace(options, draft=_is_typed())
     return extension().index.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]
+
+
+def _is_typed() -> bool:
+    """Whether the query is still being typed; the page asks again when it is whole."""
+    return request.args.get("draft") == "typing"
 
 
 def _chosen() -> list[_Filter]:
