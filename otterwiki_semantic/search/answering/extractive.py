@@ -174,8 +174,11 @@ class _Candidate(NamedTuple):
             return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
         cells = [cell.strip() for cell in text.split(_CELL)]
         names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
-        if len(names) != len(cells) or (is_short and len(cells) <= _PAIR):
-            is_number = len(names) == len(cells) == _PAIR and cells[1] and not any(map(str.isalpha, cells[1]))
-            return ": ".join(filter(None, cells)) + (f" ({names[1].strip()})" if is_number else "")
+        plain = ": ".join(filter(None, cells))
+        if len(names) != len(cells):
+            return plain
+        if is_short and len(cells) == _PAIR:
+            is_number = cells[1] and not any(map(str.isalpha, cells[1]))
+            return f"{plain} ({names[1].strip()})" if is_number else plain
         named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
         return " – ".join(filter(None, (cells[0], named)))
