@@ -135,7 +135,10 @@ def _in_turns(ask: Callable[[str], Timed], texts: Sequence[str]) -> Generator[No
 
 
 def _search_while_saving(wiki: ServedWiki, asked: Sequence[str], name: str, searches: list[float], saves: list[float]) -> None:
-    """Save a page each second and wait until it is found, search meanwhile, and add the milliseconds of both."""
+    """Save pages, about one a second, and search at the same time.
+
+    Append the milliseconds of each search to `searches`, and those until each saved page was found to `saves`.
+    """
 
     def save() -> None:
         with wiki.client() as editor:

@@ -153,9 +153,10 @@ def _lead(answer: Answer) -> Option | None:
 
 
 def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
-    """Yield passages by page, with the title above the first passage only; those of attached files have the file's name.
+    """Yield the passages of one page after the other.
 
-    Where several pages have the same title, their folders tell them apart.
+    Only the first passage of a page shows its title, with the folder if other pages have the same title. Passages of attached
+    files show the file's name.
     """
     found = by_page(hits)
     titles = Counter(page[0].title for page in found)
