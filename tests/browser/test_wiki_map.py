@@ -243,7 +243,7 @@ def test_zooming_in_takes_away_no_label(page: Page) -> None:
     lost = page.evaluate("""async () => {
         const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
         const group = document.querySelector(".semantic-map-labels"), size = 600;
-        const covered = { left: 0, right: 0, top: 0, bottom: 0 };
+        const covered = [];
         const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
         const at = (number) => size * Math.abs((Math.sin(number) * 43758.5453) % 1);
         const pointOf = (_, n) => ({ x: at(13 * n), y: at(78 * n), title: `Page number ${n}`, side: 0 });
@@ -269,15 +269,15 @@ def test_the_name_of_a_group_is_among_its_points_and_readable_in_their_colour(pa
     name, others, fill = page.evaluate("""async () => {
         const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
         const labels = document.querySelector(".semantic-map-labels"), size = 600;
-        const covered = { left: 0, right: 0, top: 0, bottom: 0 };
+        const covered = [];
         const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
         const projection = { view, scale: 1, pixel: ({ x, y }) => [x, y], place: ([x, y]) => ({ x, y }) };
         const group = document.querySelector(".semantic-map-2"), other = document.querySelector(".semantic-map-1");
-        const pointOf = (x, y, group, isNamed = false) => ({ x, y, group, isNamed, title: isNamed ? "Name" : "Page" });
+        const pointOf = (x, y, group) => ({ x, y, group, title: "Page" });
         const around = (x, y) => [[0, 0], [40, 0], [0, 40], [-40, 0], [0, -40]].map(([right, down]) => [x + right, y + down]);
         const members = around(450, 450).map(([x, y]) => pointOf(x, y, group));
-        const points = [pointOf(20, 20, group, true), ...members, ...around(100, 300).map(([x, y]) => pointOf(x, y, other))];
-        placeLabels(labels, points, projection, { here: null, near: [], found: null, radius: 6, covered });
+        const points = [pointOf(20, 20, group), ...members, ...around(100, 300).map(([x, y]) => pointOf(x, y, other))];
+        placeLabels(labels, points, projection, { names: [{ group, title: "Name" }], here: null, near: [], found: null, radius: 6, covered });
         const text = [...labels.children].find((each) => each.textContent === "Name"), part = text.firstElementChild;
         const at = (one) => Number(one.getAttribute("x") ?? text.getAttribute("x"));
         return [[at(part), Number(part.getAttribute("y"))], points.map(({ x, y }) => [x, y]), getComputedStyle(text).fill];

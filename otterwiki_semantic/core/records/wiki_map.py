@@ -38,7 +38,7 @@ class MapPoint(Struct, frozen=True, omit_defaults=True):
     url: str | None = None
     """The page in the wiki."""
     cluster: str | None = None
-    """The name of the pages near in meaning that it belongs to, made of words of their titles; null in small wikis."""
+    """The name of the pages near in meaning that it belongs to: a phrase of their headings, or a title; null in small wikis."""
 
 
 class WikiMap(Struct, frozen=True, omit_defaults=True):

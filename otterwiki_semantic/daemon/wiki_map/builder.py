@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -27,7 +27,7 @@ from otterwiki_semantic.core.records import NO_URLS, MapPoint, MapState, PageUrl
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.serving_reader import ServingReader, State, state_of
-from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places, project
+from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Labels, Places, framed, near_places, project
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.indexing import IndexManager, now
 from otterwiki_semantic.storage import Generation
@@ -39,6 +39,8 @@ _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
 _RETRY_SECONDS = 600.0
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
+_VERSION = 2
+"""Counts changes to how maps are made. Maps of earlier versions are made again."""
 _SLOT = "map"
 _OFF = "the map is switched off; add map to SEMANTIC_PAGES"
 _FULL = "make room on the disk of the data directory, or let the wiki's user write to it"
@@ -116,13 +118,13 @@ class WikiMapBuilder:
             state, blobs = state_of(generation), generation.catalog.pages.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
-            titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
-            vectors = _vectors(generation, list(titles)) if is_other else None
+            labels = generation.catalog.pages.headings() if is_other else {}
+            vectors = _vectors(generation, list(labels)) if is_other else None
         if vectors is not None:
-            self._map = made = self._build(content, titles, vectors)
+            self._map = made = self._build(content, labels, vectors)
             self._message = None
             self._cooldown.start(made.pause)
-            log.info("a map of %d pages was made in %.1f s", len(titles), made.seconds)
+            log.info("a map of %d pages was made in %.1f s", len(labels), made.seconds)
             self.refresh(made.pause)
         try:
             write_atomically(self._file, json.dumps(to_builtins(self._map), separators=(",", ":")))
@@ -130,11 +132,11 @@ class WikiMapBuilder:
             raise MapError(f"the map cannot be stored: {error}; {_FULL}") from error
         self._seen, self._message = state, None
 
-    def _build(self, content: str, titles: dict[str, str], vectors: Matrix) -> StoredMap:
+    def _build(self, content: str, labels: Mapping[str, Labels], vectors: Matrix) -> StoredMap:
         begin = time.monotonic()
         try:
             found, groups = self._worker.call(
-                _TIMEOUT_SECONDS, project, vectors, _last_places(self._map, list(titles)), list(titles.values())
+                _TIMEOUT_SECONDS, project, vectors, _last_places(self._map, list(labels)), list(labels.values())
             )
         except ImportError as error:
             raise MapError(
@@ -144,8 +146,8 @@ class WikiMapBuilder:
         except LimitExceededError as error:
             raise MapError(f"making the map {error}; it is retried automatically") from error
         inside, span = framed(found)
-        places = {path: (x, y) for path, (x, y) in zip(titles, inside.round(_DIGITS).tolist(), strict=True)}
-        clusters = {path: name for path, name in zip(titles, groups, strict=True) if name}
+        places = {path: (x, y) for path, (x, y) in zip(labels, inside.round(_DIGITS).tolist(), strict=True)}
+        clusters = {path: name for path, name in zip(labels, groups, strict=True) if name}
         return StoredMap(content, now(), round(time.monotonic() - begin, 3), span, places, clusters)
 
     def _fail(self, error: Exception) -> None:
@@ -184,9 +186,9 @@ class WikiMapBuilder:
 
 
 def _content(recipe: str | None, blobs: dict[str, str]) -> str:
-    """Return a fingerprint of pages and their vectors: with one model, equal texts have equal vectors."""
+    """Return a fingerprint of the map's form, pages and vectors: with one model, equal texts have equal vectors."""
     lines = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs.items()))
-    return hashlib.sha256(f"{recipe}\n{lines}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{_VERSION}\n{recipe}\n{lines}".encode()).hexdigest()[:16]
 
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:

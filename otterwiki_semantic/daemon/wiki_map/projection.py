@@ -1,4 +1,4 @@
-"""Project vectors onto a plane and group them: pages related in meaning are close, in groups named by their titles.
+"""Project vectors onto a plane and group them: pages related in meaning are close, in groups named by their headings.
 
 Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that the memory is freed with it.
 """
@@ -6,8 +6,10 @@ Only `project` imports scikit-learn, and only a process that lives for one map c
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ from otterwiki_semantic.embedding import Matrix
 
 Places = npt.NDArray[np.float64]
 """One position per row, in units of t-SNE; a row of NaN is no position."""
+Labels = Sequence[str]
+"""The title of a page, and its headings."""
 
 MOST_GROUPS = 8
 """The number of colours of the map."""
@@ -38,18 +42,23 @@ _EXACT = 3
 """Up to this number of points, distances in the plane are exact."""
 _NEAREST = 3
 _BATCH_ROWS = 1_000
+_LEAST_APART, _LEAST_OF_MANY, _ROUNDS = 0.016, 0.4, 30
+"""The least distance of two points, as a share of the map's side: the first, or the second divided by the root of their number,
+whichever is less; and the most rounds in which points are moved apart."""
 
 _NAME_WORDS = 3
 _LEAST_NAME_LETTERS = 3
+_ENOUGH_PAGES, _ENOUGH_SHARE = 3, 0.2
+"""The number of pages, or the share of a small group, that a phrase must be on to name it; in any case two pages."""
 
 
-def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Places, list[str | None]]:
+def project(vectors: Matrix, last: Places, labels: Sequence[Labels]) -> tuple[Places, list[str | None]]:
     """Return the position of each vector, and the name of its group of similar vectors.
 
     Rows of `last` are the positions on the last map. Zero vectors, and all vectors of a very small wiki, have no group.
     Deterministic on one machine; every position is finite. Raises `ImportError` without scikit-learn.
     """
-    return _places(vectors, last), _groups(vectors, titles)
+    return _apart(_places(vectors, last)), _groups(vectors, labels)
 
 
 def _places(vectors: Matrix, last: Places) -> Places:
@@ -85,7 +94,23 @@ def _tsne(components: Matrix, start: Places, **how: Any) -> Places:
     return np.nan_to_num(np.asarray(tsne.fit_transform(components), dtype=np.float64))
 
 
-def _groups(vectors: Matrix, titles: Sequence[str]) -> list[str | None]:
+def _apart(places: Places) -> Places:
+    """Return positions of which none coincide, or nearly do."""
+    from scipy.spatial import cKDTree
+
+    least = np.ptp(places, axis=0).max() * min(_LEAST_APART, _LEAST_OF_MANY / math.sqrt(len(places))) if len(places) > 2 else 0
+    for _ in range(_ROUNDS if least else 0):
+        one, other = cKDTree(places).query_pairs(least, output_type="ndarray").T
+        away = places[one] - places[other]
+        away[~away.any(axis=1)] = least / 2, 0
+        length = np.linalg.norm(away, axis=1, keepdims=True)
+        push = away / length * (1.02 * least - length) / 2
+        np.add.at(places, one, push)
+        np.subtract.at(places, other, push)
+    return places
+
+
+def _groups(vectors: Matrix, labels: Sequence[Labels]) -> list[str | None]:
     """Return the name of each vector's group by k-means, which for unit vectors groups by cosine."""
     rows = np.flatnonzero(vectors.any(axis=1))
     number = min(MOST_GROUPS, len(rows) // _PAGES_PER_GROUP)
@@ -93,10 +118,11 @@ def _groups(vectors: Matrix, titles: Sequence[str]) -> list[str | None]:
     if number > 1:
         from sklearn.cluster import KMeans
 
-        labels = KMeans(number, n_init=4, random_state=0).fit_predict(vectors[rows])
-        names = group_names([[titles[row] for row in rows[labels == label]] for label in range(number)])
-        for row, label in zip(rows, labels, strict=True):
-            found[row] = names[label]
+        means = KMeans(number, n_init=4, random_state=0).fit(vectors[rows])
+        central = [labels[row][0] for row in rows[(vectors[rows] @ means.cluster_centers_.T).argmax(axis=0)]]
+        names = group_names([[labels[row] for row in rows[means.labels_ == group]] for group in range(number)], central)
+        for row, group in zip(rows, means.labels_, strict=True):
+            found[row] = names[group]
     return found
 
 
@@ -122,26 +148,42 @@ def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
     return found
 
 
-def group_names(groups: Sequence[Sequence[str]]) -> list[str]:
-    """Return a name for each group of titles: its most typical words by c-TF-IDF (Grootendorst, BERTopic, 2022)."""
-    words = [[word for title in titles for word in dict(_words(title)).items()] for titles in groups]
-    spelled: dict[str, Counter[str]] = {}
-    for key, word in (each for found in words for each in found):
-        spelled.setdefault(key, Counter())[word] += 1
-    average = sum(map(len, words)) / max(len(groups), 1)
+def group_names(groups: Sequence[Sequence[Labels]], otherwise: Sequence[str]) -> list[str]:
+    """Return a name for each group of pages: the phrase of its titles and headings that most distinguishes it from the others.
+
+    A phrase counts once per page. Its weight is the number of pages with it, times the logarithm of the ratio of its
+    frequencies in and outside the group. A group without such a phrase is named as in `otherwise`.
+    """
+    phrases = [[dict(found for label in labels[::-1] for found in _phrases(label)) for labels in group] for group in groups]
+    counts = [Counter(key for of_page in group for key in of_page) for group in phrases]
+    total, everywhere = sum(map(len, groups)), sum(counts, Counter[str]())
     names: list[str] = []
-    for number, found in enumerate(words, 1):
-        counts = Counter(key for key, _ in found)
-        weight = {key: count * math.log(1 + average / spelled[key].total()) for key, count in counts.items() if key in spelled}
-        best = sorted(weight, key=lambda key: (-weight[key], key))[:_NAME_WORDS]
-        shown = (spelled.pop(key).most_common(1)[0][0] for key in best)  # no other name has these words
-        names.append(", ".join(shown) or f"group {number}")
+    for number, (group, count) in enumerate(zip(phrases, counts, strict=True)):
+        enough = max(2, min(_ENOUGH_PAGES, math.ceil(_ENOUGH_SHARE * len(group))))
+        outside = (total - len(group) + 1) / max(len(group), 1)
+        weights = {
+            key: here * math.log(here * outside / (everywhere[key] - here + 1)) for key, here in count.items() if here >= enough
+        }
+        best = max(weights, key=lambda key: (weights[key], len(key)), default="")
+        spelled = Counter(of_page[best] for of_page in group if best in of_page and weights[best] > 0)
+        found = (*(_as_title(phrase) for phrase, _ in spelled.most_common(1)), otherwise[number], f"Group {number + 1}")
+        names.append(next(name for name in found if name not in names))
     return names
 
 
-def _words(title: str) -> Iterator[tuple[str, str]]:
-    """Yield the content words of a title: their stems and their spellings."""
-    for part in name_parts(title):
-        word = title[part.start : part.end]
-        if len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and fold(word) not in function_words(ENGLISH):
-            yield stem(fold(word), ENGLISH), word
+def _as_title(phrase: str) -> str:
+    return phrase[0].upper() + phrase[1:] if phrase.split(maxsplit=1)[0].islower() else phrase
+
+
+def _phrases(label: str) -> Iterator[tuple[str, str]]:
+    """Yield the phrases of a title or heading that begin and end with content words: their stems and their spellings."""
+    parts = list(name_parts(label))
+    words = [fold(label[part.start : part.end]) for part in parts]
+    is_content = [
+        len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and word not in function_words(ENGLISH) for word in words
+    ]
+    for first, last in combinations_with_replacement(range(len(parts)), 2):
+        spelled = label[parts[first].start : parts[last].end]
+        is_phrase = last - first < _NAME_WORDS and len(re.split(r"[ -]", spelled)) == last - first + 1
+        if is_phrase and is_content[first] and is_content[last]:
+            yield " ".join(stem(word, ENGLISH) for word in words[first : last + 1]), spelled

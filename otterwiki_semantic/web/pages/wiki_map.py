@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from statistics import fmean
+from statistics import median
 from typing import Annotated, Any
 
 from flask import request
@@ -41,8 +41,8 @@ _SIDE, _MARGIN = 1000, 60
 COLOUR_BY = {"folder": "Folder", "category": "Category", "cluster": "Meaning"}
 _FEWEST = 3
 """Groups by meaning that are worth colours."""
-_LARGE = 0.2
-"""Share of a group by meaning from which the page of a folder may name it."""
+_COMPACT = 0.6
+"""A group by meaning has its name on the map if its spread is at most this share of the whole map's."""
 _NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
 
 
@@ -60,8 +60,8 @@ class Group:
     name: str
     colour: int | str
     points: Sequence[MapPoint]
-    central: MapPoint | None = None
-    """The page that a group by meaning is named after."""
+    is_compact: bool = False
+    """Whether its name stands on the map."""
 
     @property
     def number(self) -> int:
@@ -133,11 +133,8 @@ def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
         members[name_of(point) or ""].append(point)
     nameless = members.pop("", [])
     named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
-    centres = [_central(found, points) if by == "cluster" else None for _, found in named[:_COLOURS]]
-    groups = [
-        Group(central.title if central else name, number, found, central)
-        for number, (central, (name, found)) in enumerate(zip(centres, named, strict=False), 1)
-    ]
+    widest = _COMPACT * _spread(points) if by == "cluster" and points else -1
+    groups = [Group(name, number, found, _spread(found) <= widest) for number, (name, found) in enumerate(named[:_COLOURS], 1)]
     others = [point for _, found in named[_COLOURS:] for point in found]
     grey = [Group(f"others ({len(named) - _COLOURS})", "others", others), Group(_NAMELESS[by], "none", nameless)]
     return groups + [group for group in grey if group.points]
@@ -148,12 +145,10 @@ def _folder_of(points: Sequence[MapPoint]) -> Callable[[MapPoint], str]:
     return lambda point: point.folder or (point.path if point.path in folders else "")
 
 
-def _central(members: Sequence[MapPoint], points: Sequence[MapPoint]) -> MapPoint:
-    """Return the page nearest to the middle of a group; if there is one, the page of a large folder that is mostly in it."""
-    x, y = fmean(point.x for point in members), fmean(point.y for point in members)
-    here, everywhere = (Counter(map(_folder_of(points), each)) for each in (members, points))
-    large = [each for each in members if here[each.path] >= max(_LARGE * len(members), everywhere[each.path] / 2)]
-    return min(large or members, key=lambda point: math.dist((point.x, point.y), (x, y)))
+def _spread(points: Sequence[MapPoint]) -> float:
+    """Return the median distance of points from their middle."""
+    x, y = (median(axis) for axis in zip(*((point.x, point.y) for point in points), strict=True))
+    return median(math.dist((point.x, point.y), (x, y)) for point in points)
 
 
 def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:

@@ -31,6 +31,7 @@ function show(plot, points, byUrl) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
   const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), buttons = byId("buttons");
+  const names = [...svg.querySelectorAll("[data-name]")].map((group) => ({ group, title: group.dataset.name }));
   const whole = { x: left, y: top, width, height };
   let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
@@ -63,8 +64,8 @@ function show(plot, points, byUrl) {
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { here, near, found, radius: dotPx() / 2, covered: buttons.getBoundingClientRect() });
-  const isShown = (point) => !point.link.parentElement.classList.contains("semantic-map-off");
+  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { names, here, near, found, radius: dotPx() / 2, covered: [buttons, byId("said")].map((each) => each.getBoundingClientRect()) });
+  const isShown = ({ group }) => !group.classList.contains("semantic-map-off");
 
   function pointAt(point) {
     if (point === here) return;
@@ -247,11 +248,12 @@ function show(plot, points, byUrl) {
     found = those;
     svg.classList.toggle("semantic-map-searched", Boolean(found));
     for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
-    legend.classList.toggle("semantic-quiet", Boolean(found));
-    for (const box of boxes) {
+    for (const box of [all, ...boxes]) {
       const group = svg.querySelector(`.semantic-map-${box.value}`), count = box.parentElement.querySelector(".semantic-count");
+      const number = [...(found ?? [])].filter((point) => !group || point.group === group).length;
       count.dataset.all ??= count.textContent;
-      count.textContent = found ? `${[...found].filter((point) => point.group === group).length} of ${count.dataset.all}` : count.dataset.all;
+      count.textContent = found ? `${number} of ${count.dataset.all}` : count.dataset.all;
+      box.parentElement.classList.toggle("semantic-quiet", Boolean(found) && !number);
     }
     const best = [...(found ?? [])].slice(0, MOST_LISTED);
     byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
@@ -317,7 +319,7 @@ if (byId("making")) wait(byId("making").dataset.map);
 if (byId("plot")) {
   const points = [...byId("plot").querySelectorAll("a")].map((link) => {
     const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, place] = link.textContent.split("\n"), [path] = place.split(" · ");
-    return { link, x, y, title, path, depth: path.split("/").length, isNamed: link.matches(".semantic-map-named"), group: link.parentElement };
+    return { link, x, y, title, path, depth: path.split("/").length, group: link.parentElement };
   });
   const likes = new Map();
   for (const point of points) likes.set(point.title, [...(likes.get(point.title) ?? []), point]);

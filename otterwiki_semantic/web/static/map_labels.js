@@ -61,10 +61,10 @@ function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
 // They leave room for the lines. While a page is selected, a label keeps its side of the point. Zooming in takes away no label that had room.
 let last = { points: new Set(), scale: 0, origin: "" };
-export function placeLabels(labels, points, { view, scale, pixel, place }, { here, near, found, radius, covered }) {
+export function placeLabels(labels, points, { view, scale, pixel, place }, { names = [], here, near, found, radius, covered }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
-  const taken = [covered, ...(seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR)))];
+  const taken = [...covered, ...(seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR)))];
   for (const point of near) {
     const [[x, y], [left, top]] = [here, point].map(pixel);
     for (const share of ALONG) taken.push(around(x + share * (left - x), y + share * (top - y), 1));
@@ -75,15 +75,15 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
-  const { fontFamily } = getComputedStyle(labels), named = found ? [] : seen.filter((point) => point.isNamed), sizeOf = (point) => (named.includes(point) ? NAME_PX : FONT_PX), weightOf = (point) => (named.includes(point) ? 700 : 400);
-  const isName = (point) => named.includes(point) && point !== here && !near.includes(point); // of its group, not of the page
+  const { fontFamily } = getComputedStyle(labels), membersOf = (name) => seen.filter(({ group }) => group === name.group), named = found ? [] : names.filter((name) => membersOf(name).length), isName = (point) => names.includes(point);
+  const sizeOf = (point) => (isName(point) ? NAME_PX : FONT_PX), weightOf = (point) => (isName(point) ? 700 : 400);
   const isForced = (point) => point === here || near.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
   const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
-  const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => seen.includes(point));
+  const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => named.includes(point) || seen.includes(point));
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
-    if (isName(point)) return lines.length > 1 ? [] : namingSpots(seen.filter(({ group }) => group === point.group).map(pixel), width, room).map((spot) => ({ ...spot, lines, point }));
+    if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), width, room).map((spot) => ({ ...spot, lines, point }));
     const side = here || found ? point.side : null, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
     const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
     return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));
@@ -108,7 +108,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { her
   };
   const texts = placed.map(({ lines, point, side, left, right, top }) => {
     if (!here && !found) point.side = side;
-    const [middle] = pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
+    const [middle] = isName(point) ? [(left + right) / 2] : pixel(point), [anchor, across] = right < middle ? ["end", right] : left > middle ? ["start", left] : ["middle", (left + right) / 2];
     const parts = lines.map((line, at) => drawn("tspan", place([across, top + HEIGHT * (at + 1) - DESCENT]), at < lines.length - 1 ? `${line} ` : line));
     const label = drawn("text", { "text-anchor": anchor, "font-size": sizeOf(point) / scale, "font-weight": weightOf(point) }, ...parts);
     if (isName(point)) label.style.fill = `color-mix(in srgb, ${point.group.getAttribute("stroke")} ${NAME_COLOUR}, currentColor)`;

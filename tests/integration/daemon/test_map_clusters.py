@@ -33,7 +33,7 @@ def named(pages: dict[str, tuple[str, str]], without: int | None = None) -> dict
     if without is not None:
         vectors[without] = 0
     with threadpool_limits(1):
-        _, names = project(vectors, np.full((len(pages), 2), np.nan), [title for title, _ in pages.values()])
+        _, names = project(vectors, np.full((len(pages), 2), np.nan), [[title] for title, _ in pages.values()])
     return dict(zip(pages, names, strict=True))
 
 
@@ -53,6 +53,13 @@ def test_a_small_wiki_has_none_and_neither_has_a_page_without_vectors(pages: dic
     assert [path for path, name in names.items() if name is None] == [next(iter(pages))]
 
 
-def test_names_share_no_word_and_prefer_the_usual_spelling() -> None:
-    groups = [["Backups of the DNS", "Backups", "Backups of mail"], ["Backup plan", "The plan"], ["2024", "of the"]]
-    assert group_names(groups) == ["Backups, DNS, mail", "plan", "group 3"]
+def test_a_group_is_named_by_the_phrase_that_distinguishes_its_headings() -> None:
+    groups = [
+        [["Restore", "backups of the DNS"], ["Nightly", "Backups", "Overview"], ["backups of mail"]],
+        [["The rack", "Cooling plan"], ["Cooling plans", "Overview"], ["Backup"]],
+        [["2024"], ["of the"], ["Overview"]],
+        [["Diary"], ["Letters"]],
+        [["Diary"]],
+    ]
+    otherwise = ["Restore", "The rack", "2024", "Diary", "Diary"]
+    assert group_names(groups, otherwise) == ["Backups", "Cooling plan", "2024", "Diary", "Group 5"]

@@ -30,7 +30,7 @@ def none_of(count: int) -> Places:
 
 
 def project(vectors: Matrix, last: Places) -> Places:
-    return project_named(vectors, last, [f"Page {number}" for number in range(len(vectors))])[0]
+    return project_named(vectors, last, [[f"Page {number}"] for number in range(len(vectors))])[0]
 
 
 def clusters(sizes: list[int], spread: float = 1.0) -> tuple[Matrix, npt.NDArray[np.intp]]:
@@ -116,6 +116,12 @@ def test_a_map_is_carried_on_where_it_was() -> None:
     same = np.flatnonzero(group == 5)
     assert distances(after)[0, same].min() < 0.05 < distances(before)[0, same].min()
     assert np.linalg.norm(new[-1] - new[-2]) < 0.1 * np.ptp(new, axis=0).max()
+
+
+def test_pages_that_say_the_same_have_places_of_their_own() -> None:
+    vectors, _ = clusters([12] * 3, spread=0)
+    places, _ = framed(project(vectors, none_of(len(vectors))))
+    assert (distances(places) + np.eye(len(places))).min() > 0.01
 
 
 def test_a_new_one_stands_amid_the_three_nearest() -> None:

@@ -59,17 +59,8 @@ def test_the_page_of_a_folder_is_in_its_group() -> None:
     assert [(group.name, len(group.points)) for group in grouped(points, "folder")] == [("p001", 2), ("no folder", 1)]
 
 
-def test_a_group_near_in_meaning_is_named_after_the_page_nearest_to_its_centre() -> None:
-    points = [structs.replace(point(at, x, 0.5), cluster="words of titles") for at, x in enumerate((0.0, 0.4, 1.0))]
-    (group,) = grouped(points, "cluster")
-    assert group.central is points[1]
-    assert group.name == "Page 1"
-
-
-def test_a_group_near_in_meaning_is_rather_named_after_the_page_of_a_large_folder_in_it() -> None:
-    folders = {1: "p009", 2: "p009", 3: "p008", 4: "p008", 5: "p008", 6: "p008"}
-    pages = [structs.replace(point(at, at / 10, 0.5, folder=folders.get(at, "")), cluster="all") for at in range(10)]
-    here = [*pages[:4], *pages[7:]]
-    elsewhere = [structs.replace(page, cluster=None) for page in pages[4:7]]
-    (group, _) = grouped([*here, *elsewhere], "cluster")
-    assert group.central is pages[9]
+def test_only_a_compact_group_near_in_meaning_has_its_name_on_the_map() -> None:
+    places = {"apart": (0.0, 0.4, 0.6, 1.0), "together": (0.1, 0.1, 0.2, 0.9)}
+    points = [structs.replace(point(0, x), cluster=name) for name, each in places.items() for x in each]
+    assert {group.name: group.is_compact for group in grouped(points, "cluster")} == {"apart": False, "together": True}
+    assert not any(group.is_compact for group in grouped(points, "folder"))
