@@ -162,12 +162,15 @@ def nearer_to_others(page: Page) -> list[str]:
 
 
 def overlapping(page: Page) -> list[str]:
-    """Return the pairs of labels that overlap, and the labels that are outside of the picture."""
+    """Return the pairs of labels that overlap, and the labels that are outside of the picture or on a point."""
     found: list[str] = page.evaluate("""() => {
         const plot = document.getElementById("semantic-map-plot").getBoundingClientRect();
         const texts = [...document.querySelectorAll(".semantic-map-labels text")]
             .map(text => [text.textContent, text.getBoundingClientRect()]);
+        const points = [...document.querySelectorAll("#semantic-map-plot a path")].map(path => path.getBoundingClientRect())
+            .map(box => [box.left + box.width / 2, box.top + box.height / 2]);
         return texts.flatMap(([text, one], at) => [
+            ...(points.some(([x, y]) => one.left < x && x < one.right && one.top < y && y < one.bottom) ? [text] : []),
             ...(one.left < plot.left || one.right > plot.right || one.top < plot.top || one.bottom > plot.bottom ? [text] : []),
             ...texts.slice(at + 1).filter(([, other]) => one.left + 1 < other.right && other.left + 1 < one.right
                 && one.top + 1 < other.bottom && other.top + 1 < one.bottom).map(([other]) => `${text} / ${other}`)]);
@@ -352,6 +355,9 @@ def test_pages_that_are_found_light_up(page: Page, demo: LiveWiki) -> None:
     size, found_size = (each.first.evaluate(width) for each in (others, found))
     assert 2 * size < found_size
     assert set(found_labels(page)) == titles
+    quiet = page.locator(".semantic-map-legend .semantic-quiet")
+    expect(quiet).to_have_count(page.locator(".semantic-map-legend label", has_text=re.compile(r"\b0 of")).count())
+    expect(quiet.first).to_be_visible()
     listed = page.get_by_role("navigation", name="Found and related pages").get_by_role("link")
     assert set(listed.all_text_contents()) == titles
     page.locator("#semantic-map-plot a[tabindex='0']").focus()
@@ -382,7 +388,11 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field.fill("constitutional law of the roman republic")
     expect(status).to_have_text("Nothing in this wiki seems to be about this.")
     expect(page.get_by_role("link", name="Show as a list")).to_be_hidden()
-    expect(page.get_by_role("link", name="Search for the exact words")).to_be_visible()
+    said = page.get_by_role("link", name="Search for the exact words").bounding_box()
+    plot = page.locator("#semantic-map-plot").bounding_box()
+    assert said
+    assert plot
+    assert plot["y"] < said["y"] < plot["y"] + plot["height"]
     assert labels(page)
     page.route("**/api/v1/**", lambda route: route.abort())
     field.fill("zigbee")

@@ -3,7 +3,7 @@ import { placeLabels } from "./map_labels.js";
 import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
-const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, POINTING_MS = 100, RELATED = 6;
+const MANY = 500, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, POINTING_MS = 100, RELATED = 6;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const byId = (name) => document.getElementById(`semantic-map-${name}`);
