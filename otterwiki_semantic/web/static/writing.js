@@ -4,6 +4,7 @@ import { delayed, element, latest } from "./parts.js";
 const PAUSE_MS = 2000;
 const panel = document.getElementById("semantic-writing");
 const { source, path } = panel.dataset;
+const warning = document.getElementById("semantic-existing"), told = warning.querySelector("span"), existing = told.textContent;
 const said = panel.querySelector("[role=status]");
 const next = latest();
 const later = delayed(ask, PAUSE_MS);
@@ -36,19 +37,25 @@ function entry(page, insert) {
 
 const group = (name, entries) => (entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : []);
 
+/** Say above the editor which pages may be about the same already. */
+function warn(pages) {
+  const open = ({ url, title }) => element("a", { className: "btn btn-sm", href: url, target: "_blank", rel: "noopener", textContent: "Open it", ariaLabel: `Open ${title}` });
+  told.replaceChildren(existing, ...pages.flatMap((page) => [element("bdi", { textContent: page.title }), " ", open(page), " "]));
+  warning.hidden = !pages.length;
+}
+
 function show({ mentions, pages, duplicates = [] }) {
   const insert = (page) => {
     const { from, to } = editor().state.selection.main;
     replace(from, to, page.link);
   };
-  const isLinkable = (page) => page.link;
+  const isLinkable = (page) => page.link, like = duplicates.filter(isLinkable);
   const named = mentions.filter(isLinkable);
-  const already = new Set([...duplicates, ...named].map((page) => page.path));
+  const already = new Set(named.map((page) => page.path));
   const near = pages.filter((page) => isLinkable(page) && !page.linked && !already.has(page.path));
   const list = (found) => found.map((page) => entry(page, () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
-    ...group("Possible duplicates", list(duplicates.filter(isLinkable))),
     ...group("Unlinked mentions", named.map((each) => entry(each, () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
@@ -57,6 +64,7 @@ function show({ mentions, pages, duplicates = [] }) {
   if (panel.parentElement !== place) place?.append(panel);
   const number = panel.querySelectorAll("li").length;
   panel.hidden = !number;
+  warn(like);
   if (focused) [...panel.querySelectorAll("a, button")].find((each) => each.textContent === focused)?.focus();
   const text = number ? `${number} page${number === 1 ? "" : "s"} to link to` : "";
   if (said.textContent !== text) said.textContent = text;
@@ -77,6 +85,7 @@ async function ask() {
 
 function start() {
   if (!editor()) return;
+  document.getElementById("editor_split")?.before(warning.parentElement);
   document.addEventListener("cm6change", later);
   ask();
 }
