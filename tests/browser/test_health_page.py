@@ -92,15 +92,19 @@ def test_several_or_all_findings_of_a_kind_are_selected_and_dismissed_at_once(ch
 
 
 def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site: LiveWiki) -> None:
-    site.save("pages/notes", "# Notes\n\nAsk the photo library about it.\n")
+    site.save("pages/notes", "# Notes\n\nAsk the photo library about it, and the mail relay.\n")
     site.wait_until_indexed()
     eventually(lambda: site.api("GET", "/semantic-search/health").json["is_current"])
     with opened(chromium, site, "plain", is_member=True) as page:  # no script takes part
         page.goto(f"{site.url}{HEALTH}?kind=mention")
-        finding = page.locator(".semantic-findings > li", has=page.locator('a[href^="/pages/notes"]'))
-        expect(finding.locator("mark")).to_have_text("photo library")
+        findings = page.locator(".semantic-findings > li", has=page.locator('a[href^="/pages/notes"]'))
+        finding = findings.filter(has=page.locator("mark", has_text="photo library"))
+        links = ["[[photo library|services/photos]]", "[[mail relay|services/mail]]"]
         finding.get_by_role("link", name="Add link").click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")
-        expect(page.locator("ins")).to_have_text("[[photo library|services/photos]]")
+        expect(page.locator("ins")).to_have_text(links[:1])
+        page.get_by_role("link", name="Cancel").click()
+        findings.get_by_role("link", name="Add all 2 links").click()
+        expect(page.locator("ins")).to_have_text(links)
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_role("link", name="photo library", exact=True)).to_be_visible()

@@ -70,22 +70,25 @@ def health() -> ResponseReturnValue:
 @pages.get("/link")
 @guarded("WRITE", feature="health")
 def link() -> ResponseReturnValue:
-    """Return the edit that links a page's first mention of another page, in the wiki's own form for saving."""
+    """Return the edit that links a page's first mention of each `target`, in the wiki's own form for saving."""
     values: dict[str, Any] = {"path": request.args.get("page", "")}
     status = 200
     try:
-        path, target = (page_path(query_text(request.args.get(name), name)) for name in ("page", "target"))
+        path = page_path(query_text(request.args.get("page"), "page"))
+        targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [None]]
         page = extension().pages.page(path, PageRequest())
         mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
-        mention = next((each for each in mentions if each.path == target and each.link), None)
-        if mention is not None:
-            text = f"{page.content[: mention.start]}{mention.link}{page.content[mention.end :]}"
+        linked = [each for each in mentions if each.path in targets and each.link]
+        if linked:
+            text = page.content
+            for each in sorted(linked, key=lambda mention: -mention.start):
+                text = f"{text[: each.start]}{each.link}{text[each.end :]}"
             lines = unified_diff(page.content.rstrip(), text.rstrip(), ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-            values |= {"page": page, "mention": mention, "text": text, "diff": diff}
+            values |= {"page": page, "linked": linked, "text": text, "diff": diff}
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
-    return render_page("health_link.html", title="Add link", **values), status
+    return render_page("health_link.html", title="Add links", **values), status
 
 
 @pages.route("/dismiss", methods=["GET", "POST"])
