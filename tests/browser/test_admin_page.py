@@ -59,7 +59,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         changes = page.locator("[aria-label='Recent changes'] tbody tr").last.locator("td")
         expect(changes).to_contain_text([":", "", "1", "1", status["indexed_commit"][:10]])
         expect(figures).to_contain_text("searches in 7 days")
-        for name in ("Search time", "Searches without results"):
+        for name in ("Search time", "Searches, and those without results"):
             expect(page.get_by_role("img", name=name)).to_be_visible()
         expect(page.get_by_text("Quality check: too few judged queries")).to_be_visible()
         expect(page.locator("tr", has_text="Recall@10")).to_have_count(0)

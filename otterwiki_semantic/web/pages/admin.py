@@ -194,8 +194,7 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
 
     `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
     p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis begins and ends at whole times,
-    has the labels `times`, and is `width` hours long; `period` is the time from the first search until now. `top_unanswered` is
-    the upper end of the other scale.
+    has the labels `times`, and is `width` hours long. `top` is the upper end of the scale of numbers of searches.
     """
     if not hours:
         return None
@@ -212,8 +211,7 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
         "decades": decades,
         "times": [_tick(at, is_clock=step < _DAY) for at in range(start, stop + 1, step)],
         "width": stop - start,
-        "period": counted(span, "hour") if step < _DAY else counted(ceil(span / _DAY), "day"),
-        "top_unanswered": _round_top(max(hour.unanswered for hour in hours)),
+        "top": _round_top(max(hour.count for hour in hours)),
     }
 
 
