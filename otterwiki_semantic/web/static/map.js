@@ -228,7 +228,7 @@ function show(plot, points, byUrl) {
     for (const each of boxes) each.checked = all.checked;
     filter();
   });
-  legend.prepend(element("li", {}, element("label", {}, all, element("bdi", { textContent: "All" }), element("span", { className: "semantic-count", textContent: points.length.toLocaleString("en") }))));
+  legend.prepend(element("li", {}, element("label", {}, all, element("bdi", { textContent: "All" }), element("span", { className: "semantic-count ml-auto", textContent: points.length.toLocaleString("en") }))));
   for (const box of boxes) {
     box.hidden = false;
     box.title = ""; // it shows or hides its group
@@ -254,6 +254,7 @@ function show(plot, points, byUrl) {
       count.dataset.all ??= count.textContent;
       count.textContent = found ? `${number} of ${count.dataset.all}` : count.dataset.all;
       box.parentElement.classList.toggle("semantic-quiet", Boolean(found) && !number);
+      box.parentElement.classList.toggle("font-weight-bold", number > 0);
     }
     const best = [...(found ?? [])].slice(0, MOST_LISTED);
     byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
