@@ -280,7 +280,8 @@ def test_the_name_of_a_group_is_among_its_points_and_readable_in_their_colour(pa
         const around = (x, y) => [[0, 0], [40, 0], [0, 40], [-40, 0], [0, -40]].map(([right, down]) => [x + right, y + down]);
         const members = around(450, 450).map(([x, y]) => pointOf(x, y, group));
         const points = [pointOf(20, 20, group), ...members, ...around(100, 300).map(([x, y]) => pointOf(x, y, other))];
-        placeLabels(labels, points, projection, { names: [{ group, title: "Name" }], here: null, near: [], found: null, radius: 6, covered });
+        const names = [{ group, title: "Name" }];
+        placeLabels(labels, points, projection, { names, here: null, near: [], found: null, radius: 6, covered });
         const text = [...labels.children].find((each) => each.textContent === "Name"), part = text.firstElementChild;
         const at = (one) => Number(one.getAttribute("x") ?? text.getAttribute("x"));
         return [[at(part), Number(part.getAttribute("y"))], points.map(({ x, y }) => [x, y]), getComputedStyle(text).fill];

@@ -75,7 +75,7 @@ def link() -> ResponseReturnValue:
     status = 200
     try:
         path = page_path(query_text(request.args.get("page"), "page"))
-        targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [None]]
+        targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [""]]
         page = extension().pages.page(path, PageRequest())
         mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
         linked = [each for each in mentions if each.path in targets and each.link]
