@@ -93,7 +93,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
             expect(button).to_be_in_viewport(ratio=1)
             eventually(lambda: page.evaluate(_IS_AT_THE_END), why=f"the sidebar moves aside at {width}")
         button.click()
-        note = answer(page).locator("a.semantic-extract-source").first
+        note = answer(page).locator(".semantic-extract a").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
         expect(answer(page)).to_contain_text("Quoted from Home automation")
@@ -107,6 +107,10 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         note.click()
         expect(page).to_have_url(re.compile(re.escape(target)))
         expect(page.locator("#semantic-search")).to_have_count(0)
+        ask(page, demo, BACKUPS)
+        expect(answer(page).locator(".semantic-extract:visible")).to_have_count(1)
+        answer(page).get_by_text("1 more passage").click()
+        expect(answer(page).locator(".semantic-extract:visible").last).to_contain_text("Quoted from Backups › Testing")
 
 
 def is_question(url: str) -> bool:
