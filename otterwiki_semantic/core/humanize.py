@@ -23,6 +23,12 @@ def day(at: date) -> str:
     return f"{at.day} {at:%b %Y}"
 
 
+def ago(seconds: float) -> str:
+    """Format an age in full days, hours or minutes: ``just now``, ``5 minutes ago``, ``1 day ago``."""
+    units = (("day", 86_400), ("hour", 3_600), ("minute", 60))
+    return next((f"{count(int(seconds // size), unit)} ago" for unit, size in units if seconds >= size), "just now")
+
+
 def duration(seconds: float) -> str:
     """Format a duration: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
     if seconds < _FEW_SECONDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from math import ceil, log10
 from pathlib import Path
@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
 from otterwiki_semantic.core.hints import problem
+from otterwiki_semantic.core.humanize import ago, day, duration
 from otterwiki_semantic.core.humanize import count as counted
-from otterwiki_semantic.core.humanize import day, duration
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Figures,
@@ -57,9 +57,11 @@ def moment(time: str | float) -> Markup:
 
 @pages.app_template_filter("semantic_date")
 def date(time: str) -> Markup:
-    """Format the date of a time (ISO 8601 in UTC): ``31 Jan 2026``, with the time as its title."""
+    """Format a time (ISO 8601 in UTC): ``3 days ago`` or, after a week, ``31 Jan 2026``, with date and time as its title."""
     at = datetime.fromisoformat(time)
-    return Markup('<time datetime="{}" title="{:%H:%M} UTC">{}</time>').format(time[:10], at, day(at))
+    age = datetime.now(UTC) - at  # the same in every time zone
+    said = ago(age.total_seconds()) if timedelta() <= age < timedelta(days=7) else day(at)
+    return Markup('<time datetime="{}" title="{}, {:%H:%M} UTC">{}</time>').format(time[:10], day(at), at, said)
 
 
 @pages.get("")

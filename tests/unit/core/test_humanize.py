@@ -1,10 +1,10 @@
-"""Durations as people read them."""
+"""Durations and ages as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.core.humanize import duration
+from otterwiki_semantic.core.humanize import ago, duration
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,10 @@ from otterwiki_semantic.core.humanize import duration
 )
 def test_a_span_of_time_is_told_as_people_read_it(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+def test_an_age_is_told_in_its_largest_unit() -> None:
+    ages = (0, 59, 60, 7_199, 7_200, 86_399, 86_400, 200_000)
+    assert [ago(age) for age in ages] == [
+        *("just now", "just now", "1 minute ago", "1 hour ago", "2 hours ago", "23 hours ago", "1 day ago", "2 days ago")
+    ]

@@ -1,15 +1,15 @@
-"""The charts of the administrators' page."""
+"""The charts of the administrators' page, and times."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from markupsafe import Markup
 from msgspec import structs
 
 from otterwiki_semantic.core.records import QualityRecord, SearchHour
-from otterwiki_semantic.web.pages.admin import latency_chart, quality_warnings
+from otterwiki_semantic.web.pages.admin import date, latency_chart, quality_warnings
 
 
 def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
@@ -65,3 +65,12 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
     assert missing.startswith(
         "The pages expected for 1 of the 10 judged queries are not in the index. Correct /srv/queries.json,"
     )
+
+
+def test_a_time_of_the_last_days_is_an_age_and_another_a_date() -> None:
+    now = datetime.now(UTC)
+    shown = [date((now - timedelta(days=days, hours=1)).isoformat()).striptags() for days in (0, 6, -1)]
+    assert shown[:2] == ["1 hour ago", "6 days ago"]
+    assert shown[2].endswith(str((now + timedelta(hours=23)).year)), "a time to come"
+    old = date("2026-01-31T12:00:00+00:00")
+    assert old == '<time datetime="2026-01-31" title="31 Jan 2026, 12:00 UTC">31 Jan 2026</time>'
