@@ -365,17 +365,26 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     expect(preview).to_be_hidden()
 
 
-def test_a_phone_shows_each_filter_in_use_whole_with_its_cross(chromium: Browser, site: LiveWiki) -> None:
+def test_a_phone_shows_filters_in_use_with_their_cross_and_the_others_on_demand(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site, "phone") as page:
+        page.goto(f"{site.url}{SEARCH}?q=backup")
+        menus, options = page.locator(".semantic-menus > *"), page.locator(".semantic-menus > :visible")
+        assert menus.count() > 3
+        expect(options).to_have_count(0)
+        first = page.locator("#semantic-results h2").first.bounding_box()
+        assert first
+        assert first["y"] < 250
         page.goto(f"{site.url}{SEARCH}?q=backup&path=procedures/&updated_since=2020-01-01")
-        options = page.locator(".semantic-menus > *")
+        expect(options).to_have_count(2)
+        for used in options.all():
+            expect(used.get_by_role("link")).to_be_in_viewport()
+            assert used.locator("select").evaluate("each => each.scrollWidth <= each.clientWidth")
+        page.get_by_title("Filters").tap()
         names = [option.locator("select").get_attribute("aria-label") for option in options.all()]
         assert names == ["Match", "Sort", "Folder", "Tag", "Changed"], "a filter in use stays in its place"
         for option in options.all():
             expect(option).to_be_in_viewport(ratio=1)
-        for used in options.filter(has=page.get_by_role("link")).all():
-            expect(used.get_by_role("link")).to_be_in_viewport()
-            assert used.locator("select").evaluate("each => each.scrollWidth <= each.clientWidth")
+        assert violations(page, "#semantic-search") == []
         assert not is_scrolling_sideways(page)
         page.goto(f"{site.url}{SEARCH}?q=protect+plumbing+from+freezing&path=services/")
         page.get_by_label("Folder").select_option("garden/")
