@@ -84,6 +84,7 @@ def body_end() -> str:
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
         viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
+        tools=list(_tools(path)),
     )
 
 

@@ -91,7 +91,8 @@ def test_a_folder_and_a_tag_narrow_and_are_left_again(chromium: Browser, demo: L
         page.keyboard.insert_text(QUESTION)
         first = options(page, "passages").first
         expect(first).to_have_attribute("data-folder", "services/")
-        expect(page.locator("[data-key=narrow]")).to_have_text("Tab only services/")
+        expect(page.locator(".semantic-keys [data-key=narrow]")).to_have_text("Tab only services/")
+        expect(page.get_by_role("button", name="Search only services/")).to_have_count(0)  # a key does it
         page.keyboard.press("Tab")
         chip = page.get_by_role("button", name="services/")
         expect(chip).to_be_visible()
@@ -138,6 +139,9 @@ def test_the_beginning_of_a_page_is_previewed_also_when_the_options_are_loaded_a
         expect(field(page)).to_be_focused()
         first.locator(".semantic-peek").click()
         expect(preview(page)).to_contain_text("Three copies")
+        beginning = options(page, "passages").filter(has_text="Three copies")
+        expect(beginning.locator(".semantic-option-trail")).to_have_text("Backups")
+        expect(beginning.locator(".semantic-option-title")).to_have_count(0)  # the page is listed above
 
 
 def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: LiveWiki) -> None:
@@ -151,6 +155,24 @@ def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: L
         page.keyboard.insert_text("zigbee")
         page.keyboard.press("Control+Shift+Enter")
         expect(page).to_have_url(re.compile(r"/semantic-search\?q=zigbee$"))
+        page.wait_for_load_state()
+        page.keyboard.press("Control+k")
+        page.keyboard.insert_text("zigbee stcik")
+        expect(page.locator("#semantic-palette [role=status]")).to_have_text("Also searched for stick.")
+        options(page, "actions").filter(has_text="Search only for “zigbee stcik”").click()
+        expect(page).to_have_url(re.compile(r"q=zigbee\+stcik&corrections=false$"))
+
+
+def test_a_finger_narrows_to_a_folder_and_back(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo, "phone") as page:
+        opened_palette(page, demo)
+        page.keyboard.insert_text(QUESTION)
+        button, chip = page.get_by_role("button", name="Search only services/"), page.get_by_title("Search everywhere")
+        button.tap()
+        expect(chip).to_have_text("services/")
+        expect(button).to_be_hidden()
+        chip.tap()
+        expect(button).to_be_visible()
 
 
 def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromium: Browser, demo: LiveWiki) -> None:
@@ -269,6 +291,8 @@ def test_the_page_has_commands(chromium: Browser, demo: LiveWiki) -> None:
             ["Page history", "Create page…", "Edit this page", "Copy link to this page"]
         )
         expect(page.get_by_role("group", name="Actions")).to_have_count(1)
+        field(page).fill("health")
+        expect(commands.get_by_role("option")).to_have_text("Wiki health")
         field(page).fill("Lab/Bee hives")
         page.get_by_role("option", name="Create page").click()
         expect(page).to_have_url(re.compile("/Lab/Bee%20hives.edit$"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from flask import request
@@ -45,14 +46,12 @@ class Option:
     url: str | None
     label: tuple[Span, ...]
     trail: tuple[str, ...]
-    """The headings above a passage, or the page and headings of an answer."""
+    """The page of a passage, and the headings above its own; or those of an answer."""
     path: str
     title: str
     anchor: str = ""
     updated: str = ""
     excerpt: tuple[Line, ...] = ()
-    is_nested: bool = False
-    """Whether it belongs to the page of the option above it."""
     file: str | None = None
     """The kind of an attached file; None for a page."""
 
@@ -95,7 +94,7 @@ def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
         yield _page(page or structs.replace(names[0], ranges=()))
         for each in [each for each in names if each is not page][:_HEADINGS]:
             url, label = page_url(each.path, each.anchor, each.file), tuple(_spans(each.section, each.ranges))
-            yield Option("heading", url, label, (), each.path, each.title, each.anchor, is_nested=True)
+            yield Option("heading", url, label, (), each.path, each.title, each.anchor)
 
 
 def _page(found: SuggestedLabel, *, updated: str | None = None) -> Option:
@@ -132,7 +131,8 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
     if relevant := _relevant(answer):
-        shown = {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": _lead(answer)}
+        listed = {option.path for option in _names(query, filters)["options"]}
+        shown = {"label": "Passages", "options": _shown(_passages_of(relevant, listed)), "lead": _lead(answer)}
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
@@ -148,32 +148,28 @@ def _lead(answer: Answer) -> Option | None:
     if answer.lead is None:
         return None
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    passage, label, place = _passage(hit), (Span(answer.lead.text),), trail(hit)
-    return replace(passage, kind="answer", label=label, trail=place, excerpt=()) if passage.url else None
+    passage = _passage(hit, answer.lead.text, trail(hit))
+    return replace(passage, kind="answer", excerpt=()) if passage.url else None
 
 
-def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
+def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[Option]:
     """Yield the passages of one page after the other.
 
-    Only the first passage of a page shows its title, with the folder if other pages have the same title. Passages of attached
-    files show the file's name.
+    A passage is named by its heading or, at the beginning of a page, by the page, unless that is `listed` by its name. Pages
+    with the same title show their folder.
     """
     found = by_page(hits)
     titles = Counter(page[0].title for page in found)
-    for page in found:
-        first, *others = page
-        option, folder = _passage(first), first.path.rpartition("/")[0]
-        yield replace(option, trail=(f"{folder}/", *option.trail)) if folder and titles[first.title] > 1 else option
-        for hit in others:
-            name, *headings = trail(hit)
-            label = name if hit.kind or not headings else " › ".join(headings)
-            yield replace(_passage(hit), label=(Span(label),), trail=tuple(headings if hit.kind else ()), is_nested=True)
+    for hit in chain.from_iterable(found):
+        folder = hit.path.rpartition("/")[0]
+        names = trail(hit)
+        *above, label = (*names, "") if hit.path in listed and not names[1:] else names
+        yield _passage(hit, label, (f"{folder}/", *above) if folder and titles[hit.title] > 1 else above)
 
 
-def _passage(hit: Hit) -> Option:
-    title, *headings = trail(hit)
-    label, place, excerpt = (Span(title),), tuple(headings), passage_excerpt(hit)
-    return Option("passage", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
+def _passage(hit: Hit, label: str, above: Iterable[str]) -> Option:
+    spans, url, excerpt = (Span(label),) if label else (), passage_url(hit), passage_excerpt(hit)
+    return Option("passage", url, spans, tuple(above), hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 
 def _shown(options: Iterable[Option]) -> list[Option]:

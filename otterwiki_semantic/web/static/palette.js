@@ -54,7 +54,7 @@ function made(icon, label, { url, trail, ...attributes }) {
   const option = blank.cloneNode(true), [image, title, place] = option.children;
   image.className = icon;
   title.textContent = label;
-  place.firstChild.textContent = trail;
+  place.textContent = trail;
   if (!trail) place.remove();
   if (url) option.href = url;
   Object.assign(option.dataset, attributes);
@@ -82,18 +82,18 @@ function showRecent() {
 /** Show the commands, at the top if one begins with the text, and the actions; if nothing was found, none about the results. */
 function showActions() {
   const text = query(), lower = text.toLowerCase();
-  const named = [...parts.names.querySelectorAll("[data-title]")].some(({ dataset: { title, path } }) => title.toLowerCase() === lower || `/${path}`.endsWith(`/${lower}`)) || rows.some((row) => row.textContent.toLowerCase().replace("…", "") === lower);
+  const named = [...parts.names.querySelectorAll("[data-title]")].some(({ dataset: { title, path } }) => title.toLowerCase() === lower || `/${path}`.endsWith(`/${lower}`));
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   const results = `${SEARCH}?${asQuery()}`;
   const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
-  const urls = { results, answer: /[^!-~]/.test(text) && `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
+  const urls = { results, only: options.querySelector("[data-corrected]") && `${results}&corrections=false`, answer: /[^!-~]/.test(text) && `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
   const place = (row) => (text.length === 1 ? -1 : row.textContent.toLowerCase().indexOf(lower)); // of the text in the label
   const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0).sort((a, b) => place(a) - place(b));
   const isNamed = text && commands[0] && !place(commands[0]);
   const actions = rows.filter((each) => text && urls[each.dataset.action] && !(parts.nearest.firstChild && "found" in each.dataset));
   for (const each of actions) {
     each.href = urls[each.dataset.action];
-    if (each.dataset.action === "create") each.children[1].textContent = `Create page “${text}”`;
+    if (each.dataset.verb) each.children[1].textContent = `${each.dataset.verb} “${text}”`;
   }
   const listed = group("Commands", commands);
   fill("commands", ...(isNamed ? listed : []));
@@ -195,6 +195,7 @@ function stop() {
 }
 
 function search() {
+  isChosen = false;
   stop();
   showRecent();
   fill("nearest");
@@ -215,7 +216,6 @@ function narrow(to) {
   scope = to;
   chip.textContent = to.path ?? (to.tag ? `#${to.tag}` : "");
   chip.hidden = !chip.textContent;
-  isChosen = false;
   field.focus();
   search();
 }
@@ -242,7 +242,6 @@ function follow(option, isNewTab) {
   const { fill: text, tag, copy, reveal } = option.dataset;
   if (text !== undefined) {
     field.value = text;
-    isChosen = false;
     return search();
   }
   if (tag) return narrowBy(option.dataset);
@@ -280,17 +279,16 @@ dialog.addEventListener("keydown", (event) => {
   else if (isEnter && event.shiftKey) follow(action(event.ctrlKey ? "results" : "exact"));
   else if (isEnter && event.altKey) action("answer") && answer();
   else if (isEnter) follow(active, event.ctrlKey || event.metaKey);
-  else if ((event.key === "ArrowRight" && field.selectionStart === field.value.length && showPreview(true)) || (/ArrowLeft|Escape/.test(event.key) && showPreview(false))) isChosen = true;
-  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
-  else return;
+  else if (
+    !(event.key === "ArrowRight" && field.selectionStart === field.value.length && showPreview(true)) &&
+    !(/ArrowLeft|Escape/.test(event.key) && showPreview(false)) &&
+    !(event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset))
+  ) return;
   event.preventDefault();
 });
 
-field.addEventListener("input", () => {
-  isChosen = false;
-  search();
-});
+field.addEventListener("input", search);
 
 options.addEventListener("click", (event) => {
   const option = event.target.closest("[role=option]");
@@ -309,6 +307,7 @@ dialog.addEventListener("click", (event) => {
   }
 });
 chip.addEventListener("click", () => narrow({}));
+dialog.querySelector(".btn").addEventListener("click", () => narrowBy(active.dataset));
 dialog.addEventListener("close", () => {
   next.names(); // aborts what was asked before
   next.passages();

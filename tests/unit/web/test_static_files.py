@@ -14,4 +14,4 @@ def test_scripts_and_styles_are_small() -> None:
 
 def test_texts_in_scripts_stay_as_they_are() -> None:
     assert '"Recently viewed"' in scripts()["palette.js"]
-    assert "`Create page “${text}”`" in scripts()["palette.js"]
+    assert "`${each.dataset.verb} “${text}”`" in scripts()["palette.js"]
