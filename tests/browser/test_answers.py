@@ -107,7 +107,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         note.click()
         expect(page).to_have_url(re.compile(re.escape(target)))
         expect(page.locator("#semantic-search")).to_have_count(0)
-        ask(page, demo, BACKUPS)
+        ask(page, demo, "how long are nightly backups kept")
         expect(answer(page).locator(".semantic-extract:visible")).to_have_count(1)
         answer(page).get_by_text("1 more passage").click()
         expect(answer(page).locator(".semantic-extract:visible").last).to_contain_text("Quoted from Backups › Testing")
