@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
@@ -143,13 +143,13 @@ def _relevant(answer: Answer) -> list[Hit]:
     return [hit for hit in answer.results if hit.relevant]
 
 
-def _lead(answer: Answer) -> Option | None:
-    """Return the passage that answers a question by itself; the option opens the page at its heading and marks the answer."""
+def _lead(answer: Answer) -> list[Option]:
+    """Return the passage that answers a question by itself, if any; it opens the page at its heading and marks the answer."""
     if answer.lead is None:
-        return None
+        return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    passage = _passage(hit, answer.lead.text, trail(hit))
-    return replace(passage, kind="answer", excerpt=()) if passage.url else None
+    label, place = (Span(answer.lead.text),), trail(hit)
+    return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])
 
 
 def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[Option]:
@@ -161,15 +161,11 @@ def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[
     found = by_page(hits)
     titles = Counter(page[0].title for page in found)
     for hit in chain.from_iterable(found):
-        folder = hit.path.rpartition("/")[0]
-        names = trail(hit)
+        names, folder = trail(hit), hit.path.rpartition("/")[0]
         *above, label = (*names, "") if hit.path in listed and not names[1:] else names
-        yield _passage(hit, label, (f"{folder}/", *above) if folder and titles[hit.title] > 1 else above)
-
-
-def _passage(hit: Hit, label: str, above: Iterable[str]) -> Option:
-    spans, url, excerpt = (Span(label),) if label else (), passage_url(hit), passage_excerpt(hit)
-    return Option("passage", url, spans, tuple(above), hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
+        place = (f"{folder}/", *above) if folder and titles[hit.title] > 1 else tuple(above)
+        spans, url, excerpt = (Span(label),) if label else (), passage_url(hit), passage_excerpt(hit)
+        yield Option("passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 
 def _shown(options: Iterable[Option]) -> list[Option]:
