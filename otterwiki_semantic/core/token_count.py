@@ -9,6 +9,6 @@ _ASCII_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 4, 3
 
 def count_tokens(text: str) -> int:
     """Estimate the tokens of a text: one per 4 ASCII characters, one per 3 UTF-8 bytes of anything else. Models differ."""
-    plain = len(text) if text.isascii() else sum(character < "\x80" for character in text)
-    other = 0 if plain == len(text) else len(text.encode("utf-8", "surrogatepass")) - plain
+    plain = len(text.encode("ascii", "ignore"))
+    other = len(text.encode("utf-8", "surrogatepass")) - plain
     return math.ceil(plain / _ASCII_PER_TOKEN + other / _OTHER_BYTES_PER_TOKEN)
