@@ -194,6 +194,12 @@ def _replace_chroma(module: Any, set_attribute: Set) -> None:
     _work_at_full_priority(module, set_attribute)
 
 
+def _compare_less(module: Any, set_attribute: Set) -> None:
+    """Have other models compared by 24 headings and 32 passages: the bundled one embeds all of them."""
+    set_attribute(module, "_QUESTIONS", 24)
+    set_attribute(module, "_PASSAGES", 32)
+
+
 def _work_at_full_priority(module: Any, set_attribute: Set) -> None:
     set_attribute(module, NICE[module.__name__], 0)
 
@@ -204,6 +210,7 @@ REPLACEMENTS: Mapping[str, Replace] = {
     "otterwiki_semantic.core.worker_process": _replace_workers,
     "otterwiki_semantic.storage.chroma.embedded": _replace_chroma,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
+    "otterwiki_semantic.search.similarity_scale": _compare_less,
     "flask.app": _keep_static_files,
     "jinja2.environment": _share_templates,
     "werkzeug.routing.rules": _build_urls_late,

@@ -66,13 +66,12 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     place: Path = tmp_path_factory.mktemp("narrow")
     pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "otterwiki_semantic.daemon.engine.open_embedder",
-            lambda _settings: NarrowModel(),
-        )
+        patch.setattr("otterwiki_semantic.daemon.engine.open_embedder", lambda _settings: NarrowModel())
+        for name, number in {"_QUESTIONS": 48, "_PASSAGES": 256}.items():  # as users have it
+            patch.setattr(f"otterwiki_semantic.search.similarity_scale.{name}", number)
         index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
-    index.start()
-    eventually(lambda: index.status().status == "ready" and noted(index) is not None)
+        index.start()
+        eventually(lambda: index.status().status == "ready" and noted(index) is not None)
     yield index
     index.close()
 
