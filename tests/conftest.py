@@ -20,7 +20,7 @@ from tests.support.light_parts import NICE, SESSION, SITE
 from tests.support.outliving import note_session, outliving_processes
 
 _SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("default", **_SETTINGS, max_examples=40)
+hypothesis.settings.register_profile("default", **_SETTINGS, max_examples=25)
 hypothesis.settings.register_profile("fast", **_SETTINGS, max_examples=15)
 hypothesis.settings.register_profile("chaos", **_SETTINGS, max_examples=1_000)
 hypothesis.settings.load_profile("default")
@@ -38,7 +38,7 @@ _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis":
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
 _LONGEST_ID, _SHORTENED_ID = 60, 20
-_BROWSERS = 3
+_BROWSERS = 2
 _WITH_PYTORCH = {"tests/integration/embedding/test_embedders.py", "tests/integration/search/test_reranking.py"}
 _HAS_PASSED = pytest.StashKey[bool]()
 _NUMBERS = count()
