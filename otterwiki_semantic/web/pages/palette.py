@@ -46,7 +46,7 @@ class Option:
     url: str | None
     label: tuple[Span, ...]
     trail: tuple[str, ...]
-    """The page of a passage, and the headings above its own; or those of an answer."""
+    """Of a passage, its page and the headings above its own; of an answer, its page and all its headings."""
     path: str
     title: str
     anchor: str = ""
@@ -144,7 +144,7 @@ def _relevant(answer: Answer) -> list[Hit]:
 
 
 def _lead(answer: Answer) -> list[Option]:
-    """Return the passage that answers a question by itself, if any; it opens the page at its heading and marks the answer."""
+    """Return the answer if one passage is enough for it. Its link opens that passage, and browsers highlight the text."""
     if answer.lead is None:
         return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
