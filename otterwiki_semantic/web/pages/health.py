@@ -81,7 +81,7 @@ def link() -> ResponseReturnValue:
         linked = [each for each in mentions if each.path in targets and each.link]
         if linked:
             text = page.content
-            for each in sorted(linked, key=lambda mention: -mention.start):
+            for each in reversed(linked):  # mentions are in the order of the text
                 text = f"{text[: each.start]}{each.link}{text[each.end :]}"
             lines = unified_diff(page.content.rstrip(), text.rstrip(), ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
