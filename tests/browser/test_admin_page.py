@@ -47,7 +47,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
     with opened(chromium, site, is_member=True) as page:
         page.goto(site.url + ADMIN)
         status = site.status()
-        expect(page.locator(".semantic-headline")).to_have_text("Up to date, 1 thing to check")
+        expect(page.locator(".semantic-headline")).to_have_text("Up to date")
         figures = page.locator("dl.semantic-key")
         for value in (str(status["pages"]), str(status["chunks"])):
             expect(figures).to_contain_text(value)
@@ -61,9 +61,11 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         expect(figures).to_contain_text("searches in 7 days")
         for name in ("Search time", "Searches, and those without results"):
             expect(page.get_by_role("img", name=name)).to_be_visible()
-        expect(page.get_by_text("Quality check: too few judged queries")).to_be_visible()
+        expect(page.get_by_text("Quality check: too few test questions")).to_be_visible()
         expect(page.locator("tr", has_text="Recall@10")).to_have_count(0)
-        expect(page.locator("#quality .alert")).to_contain_text("1 of the 2 judged queries are not in the index")
+        expect(page.locator("#quality .alert")).to_contain_text(
+            "1 of 2 test questions names a page that does not exist: “nowhere”."
+        )
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, "index")
 
@@ -121,7 +123,7 @@ def test_progress_is_shown_while_pages_are_indexed(
         text = live.get(ADMIN).text
         assert "SEMANTIC_SEARCH_LOG=true" in text
         assert "constitutional" not in text, "nothing is kept of searches unless it is switched on"
-        assert "No judged queries are configured" in text
+        assert "No test questions are configured" in text
 
 
 def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:

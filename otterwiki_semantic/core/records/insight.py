@@ -48,6 +48,8 @@ class QualityRecord(Struct, frozen=True, kw_only=True):
     """Judged queries that were asked."""
     unanswerable: int
     """Those of which no relevant page exists."""
+    missing: tuple[str, ...] = ()
+    """A relevant page of each of the first three of these."""
     recall_at_10: _Share
     """Share of the relevant pages among the first 10."""
     precision_at_10: _Share

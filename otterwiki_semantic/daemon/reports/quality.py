@@ -31,6 +31,8 @@ _RETRY_SECONDS = 600.0
 _WATCHED_EVALUATIONS = 7
 _SLOT = "quality"
 _DIGITS = 4
+_NAMED = 3
+"""Questions of which a missing page is named."""
 _HINT = "make room on the disk of the data directory, or let the wiki's user write to it; until then they are kept in memory"
 
 log = logging.getLogger(__name__)
@@ -116,6 +118,8 @@ class QualityMonitor:
         if self._manager.serving is not generation:  # replaced in the meantime
             return 0.0
         figures = {name: round(value, _DIGITS) for name, value in hybrid["metrics"].items()}
+        found = answerable(queries, generation.catalog.pages.blobs())
+        lost = [each for at, each in enumerate(queries) if at not in found]
         record = QualityRecord(
             finished=now(),
             seconds=round(time.perf_counter() - start, 3),
@@ -124,7 +128,8 @@ class QualityMonitor:
             generation=generation.name,
             recipe=generation.fingerprint or "",
             queries=len(queries),
-            unanswerable=len(queries) - len(answerable(queries, generation.catalog.pages.blobs())),
+            unanswerable=len(lost),
+            missing=tuple(dict.fromkeys(each.relevant[0] for each in lost[:_NAMED])),
             recall_at_10=figures[RECALL],
             precision_at_10=figures["precision@10"],
             mrr=figures["mrr"],

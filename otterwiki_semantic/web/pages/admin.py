@@ -35,8 +35,8 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_urls
 from otterwiki_semantic.web.pages.suggestions import close_paths
 
 _DAY = 24
-_STEPS = ((24, 6), (96, _DAY))
-"""The hours that a chart may span, and those between its labels; two days if it spans more."""
+_WEEK = 7 * _DAY
+"""The hours that a chart spans."""
 
 _FEWEST_QUERIES = 10
 """Judged queries from which figures of quality mean something."""
@@ -169,8 +169,10 @@ def quality_warnings(quality: Sequence[QualityRecord], file: Path | None = None)
             worse = f"it finds {found} in the check before"
         warnings.append(f"Search got worse: {worse}.")
     if last and last.unanswerable:
-        missing = f"The pages expected for {last.unanswerable} of the {last.queries} judged queries are not in the index"
-        warnings.append(f"{missing}. Correct {file or 'the file'}, which SEMANTIC_EVAL_QUERIES names.")
+        names = ", ".join(f"“{name}”" for name in last.missing)
+        verb = "names a page that does not exist: " if last.unanswerable == 1 else "name pages that do not exist, such as "
+        missing = f"{last.unanswerable} of {counted(last.queries, 'test question')} {verb}{names or '…'}"
+        warnings.append(f"{missing}. Correct the names in {file or 'the file of SEMANTIC_EVAL_QUERIES'}.")
     return warnings
 
 
@@ -194,35 +196,25 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    `bars` are the hours with searches: each with its distance in hours from the start of the time axis, and the distances of
-    p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms. The time axis begins and ends at whole times,
-    has the labels `times`, and is `width` hours long. `top` is the upper end of the scale of numbers of searches.
+    The time axis is the `width` hours until now. `bars` are the hours with searches: each with its distance in hours from the
+    start of this axis, and the distances of p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms.
+    `days` are the distances of midnights in UTC, with the names of whole days. `top` is the upper end of the scale of numbers
+    of searches.
     """
     if not hours:
         return None
     starts = [int(datetime.fromisoformat(hour.hour).timestamp()) // 3600 for hour in hours]
-    end = max(int(now) // 3600, starts[-1]) + 1
-    span = end - starts[0]
-    step = next((step for most, step in _STEPS if span <= most), 2 * _DAY)
-    stop = -(-end // step) * step
-    start = min(starts[0] // step * step, stop - _DAY)
+    start = max(int(now) // 3600, starts[-1]) + 1 - _WEEK
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
+    midnights = range(-start % _DAY, _WEEK, _DAY)
     return {
-        "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True)],
+        "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True) if at >= start],
         "decades": decades,
-        "times": [_tick(at, is_clock=step < _DAY) for at in range(start, stop + 1, step)],
-        "width": stop - start,
+        "days": [(x, f"{datetime.fromtimestamp(3600 * (start + x), UTC):%a}" * (x <= _WEEK - _DAY)) for x in midnights],
+        "width": _WEEK,
         "top": _round_top(max(hour.count for hour in hours)),
     }
-
-
-def _tick(hour: int, *, is_clock: bool) -> Markup:
-    """Return the label of an hour since 1970: ``12:00``, which scripts show in local time, or ``31 Jan``."""
-    at = datetime.fromtimestamp(3600 * hour, UTC)
-    if is_clock:
-        return Markup('<time datetime="{}">{:%H:%M}</time>').format(at.isoformat(), at)
-    return Markup("{} {:%b}").format(at.day, at)
 
 
 def _round_top(most: float) -> int:

@@ -54,8 +54,8 @@ export function latest() {
 export function localizeTimes(place) {
   let day;
   for (const time of place.querySelectorAll('time[datetime*="T"]')) {
-    const text = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: time.textContent[5] && "medium", timeStyle: "short" }), // 12:00 has no date
-      [date, clock] = text.split(", "), isListed = clock && time.closest("[data-days]");
+    const text = new Date(time.dateTime).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+    const [date, clock] = text.split(", "), isListed = time.closest("[data-days]");
     if (isListed && date !== day) time.closest("tr").before(element("tr", {}, element("th", { colSpan: 5, scope: "rowgroup", textContent: date })));
     time.textContent = isListed ? clock : text;
     day = isListed && date;

@@ -102,7 +102,7 @@ def test_the_figures_are_those_of_an_evaluation_by_hand(settings: Settings, ques
     assert record.semantic_recall_at_10 == pytest.approx(semantic["recall@10"], abs=1e-4)
     found = (record.recall_at_10, record.precision_at_10, record.mrr, record.zero_result_rate)
     assert found == pytest.approx((run["recall@10"], run["precision@10"], run["mrr"], run["zero"]), abs=1e-4)
-    assert (record.queries, record.unanswerable) == (3, 1)
+    assert (record.queries, record.unanswerable, record.missing) == (3, 1, ("a page that is not there",))
     assert (record.commit, record.generation) == (head_of(settings.repository), index.status().generation)
     assert record.model == index.status().model
     metrics = index.metrics()
