@@ -39,7 +39,7 @@ _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
 _RETRY_SECONDS = 600.0
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
-_VERSION = 2
+_VERSION = 3
 """Counts changes to how maps are made. Maps of earlier versions are made again."""
 _SLOT = "map"
 _OFF = "the map is switched off; add map to SEMANTIC_PAGES"

@@ -119,8 +119,9 @@ def _groups(vectors: Matrix, labels: Sequence[Labels]) -> list[str | None]:
         from sklearn.cluster import KMeans
 
         means = KMeans(number, n_init=4, random_state=0).fit(vectors[rows])
-        central = [labels[row][0] for row in rows[(vectors[rows] @ means.cluster_centers_.T).argmax(axis=0)]]
-        names = group_names([[labels[row] for row in rows[means.labels_ == group]] for group in range(number)], central)
+        central = rows[np.argsort(-np.einsum("ij,ij->i", vectors[rows], means.cluster_centers_[means.labels_]), kind="stable")]
+        group_of = dict(zip(rows, means.labels_, strict=True))
+        names = group_names([[labels[row] for row in central if group_of[row] == group] for group in range(number)])
         for row, group in zip(rows, means.labels_, strict=True):
             found[row] = names[group]
     return found
@@ -148,25 +149,33 @@ def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
     return found
 
 
-def group_names(groups: Sequence[Sequence[Labels]], otherwise: Sequence[str]) -> list[str]:
+def group_names(groups: Sequence[Sequence[Labels]]) -> list[str]:
     """Return a name for each group of pages: the phrase of its titles and headings that most distinguishes it from the others.
 
     A phrase counts once per page. Its weight is the number of pages with it, times the logarithm of the ratio of its
-    frequencies in and outside the group. A group without such a phrase is named as in `otherwise`.
+    frequencies in and outside the group. Words that could name most groups name none. A group without such a phrase has the
+    title of its first page: of the first one whose title is a phrase that no other group has, if there is one.
     """
     phrases = [[dict(found for label in labels[::-1] for found in _phrases(label)) for labels in group] for group in groups]
     counts = [Counter(key for of_page in group for key in of_page) for group in phrases]
     total, everywhere = sum(map(len, groups)), sum(counts, Counter[str]())
+    least = [max(2, min(_ENOUGH_PAGES, math.ceil(_ENOUGH_SHARE * len(group)))) for group in groups]
+    naming = Counter(key for count, enough in zip(counts, least, strict=True) for key in count if count[key] >= enough)
+    shared = {key for key, number in naming.items() if number > len(groups) / 2}
     names: list[str] = []
-    for number, (group, count) in enumerate(zip(phrases, counts, strict=True)):
-        enough = max(2, min(_ENOUGH_PAGES, math.ceil(_ENOUGH_SHARE * len(group))))
+    for number, (group, count, enough) in enumerate(zip(phrases, counts, least, strict=True)):
         outside = (total - len(group) + 1) / max(len(group), 1)
         weights = {
-            key: here * math.log(here * outside / (everywhere[key] - here + 1)) for key, here in count.items() if here >= enough
+            key: here * math.log(here * outside / (everywhere[key] - here + 1))
+            for key, here in count.items()
+            if here >= enough and shared.isdisjoint(key.split())
         }
         best = max(weights, key=lambda key: (weights[key], len(key)), default="")
         spelled = Counter(of_page[best] for of_page in group if best in of_page and weights[best] > 0)
-        found = (*(_as_title(phrase) for phrase, _ in spelled.most_common(1)), otherwise[number], f"Group {number + 1}")
+        titles = [labels[0] for labels in groups[number]]
+        own = {spelling for of_page in group for key, spelling in of_page.items() if count[key] == everywhere[key]}
+        clear = [title for title in titles if title in own]
+        found = (*(_as_title(phrase) for phrase, _ in spelled.most_common(1)), *clear, *titles, f"Group {number + 1}")
         names.append(next(name for name in found if name not in names))
     return names
 

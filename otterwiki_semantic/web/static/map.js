@@ -3,7 +3,7 @@ import { placeLabels } from "./map_labels.js";
 import { SEARCH, delayed, element, fetchPart, latest } from "./parts.js";
 
 const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
-const MANY = 500, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, POINTING_MS = 100, RELATED = 6;
+const MANY = 500, RESTING_MS = 120, TYPING_MS = 120, MARGIN = 60, MAKING_MS = 2000, MOST_FOUND = 50, MOST_LISTED = 10, POINTING_MS = 100, RELATED = 6;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const byId = (name) => document.getElementById(`semantic-map-${name}`);
@@ -29,11 +29,10 @@ function leastOf(among, cost) {
 
 function show(plot, points, byUrl) {
   const layer = plot.firstElementChild, svg = layer.firstElementChild;
-  const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
+  const { width } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), buttons = byId("buttons");
   const names = [...svg.querySelectorAll("[data-name]")].map((group) => ({ group, title: group.dataset.name }));
-  const whole = { x: left, y: top, width, height };
-  let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
+  let whole, box = svg.viewBox.baseVal, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
   // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
   function projection() {
@@ -43,7 +42,7 @@ function show(plot, points, byUrl) {
   }
 
   function change() {
-    plot.classList.toggle("semantic-map-whole", box.width === width);
+    plot.classList.toggle("semantic-map-whole", box.width === whole.width);
     clearTimeout(resting);
     frame ||= requestAnimationFrame(() => {
       frame = 0;
@@ -64,7 +63,7 @@ function show(plot, points, byUrl) {
   }
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
-  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { names, here, near, found, radius: dotPx() / 2, covered: [buttons, byId("said")].map((each) => each.getBoundingClientRect()) });
+  const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { names, here, near, found, radius: dotPx() / 2, covered: [buttons.getBoundingClientRect()] });
   const isShown = ({ group }) => !group.classList.contains("semantic-map-off");
 
   function pointAt(point) {
@@ -107,7 +106,7 @@ function show(plot, points, byUrl) {
 
   function moveTo(x, y) {
     const within = (least, size, middle) => Math.min(least + size, Math.max(least, middle));
-    box = { ...box, x: within(left, width, x + box.width / 2) - box.width / 2, y: within(top, height, y + box.height / 2) - box.height / 2 };
+    box = { ...box, x: within(whole.x, whole.width, x + box.width / 2) - box.width / 2, y: within(whole.y, whole.height, y + box.height / 2) - box.height / 2 };
     change();
   }
 
@@ -118,10 +117,10 @@ function show(plot, points, byUrl) {
 
   // Zooms around a place, which stays where it is; returns whether anything changed.
   function zoomBy(factor, around = here ?? middle()) {
-    const share = Math.max(1 / MOST_ZOOM, Math.min(1, box.width / factor / width)), by = (share * width) / box.width;
+    const share = Math.max(1 / MOST_ZOOM, Math.min(1, box.width / factor / whole.width)), by = (share * whole.width) / box.width;
     if (by === 1) return false;
     if (share === 1) return reset(), true;
-    box = { ...box, width: width * share, height: height * share };
+    box = { ...box, width: whole.width * share, height: whole.height * share };
     moveTo(around.x - (around.x - box.x) * by, around.y - (around.y - box.y) * by);
     return true;
   }
@@ -203,9 +202,17 @@ function show(plot, points, byUrl) {
   buttons.hidden = byId("keys").hidden = false;
   plot.tabIndex = -1; // a click on it gives it the keys
   const legend = document.querySelector(".semantic-map-legend"), boxes = [...legend.querySelectorAll("input")], all = element("input", { type: "checkbox" });
+
+  // Returns the part of the picture that has these points, with a margin.
+  function frameOf(those) {
+    const sides = ["x", "y"].map((axis) => those.map((each) => each[axis])), [x, y] = sides.map((side) => Math.min(...side) - MARGIN);
+    const [right, bottom] = sides.map((side) => Math.max(...side) + MARGIN);
+    return { x, y, width: right - x, height: bottom - y };
+  }
+
   const isAlone = (box) => boxes.every((each) => each.checked === (each === box));
 
-  // Shows the groups whose boxes are checked; the first page that is shown can be reached with Tab.
+  // Shows the groups whose boxes are checked, as large as fits; the first page that is shown can be reached with Tab.
   function filter() {
     for (const box of boxes) {
       svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
@@ -214,8 +221,10 @@ function show(plot, points, byUrl) {
     all.checked = boxes.every((each) => each.checked);
     all.indeterminate = !all.checked && boxes.some((each) => each.checked);
     svg.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
-    points.find(isShown)?.link.setAttribute("tabindex", 0);
-    label();
+    const shown = points.filter(isShown);
+    shown[0]?.link.setAttribute("tabindex", 0);
+    if (shown.length) whole = frameOf(shown);
+    reset();
   }
 
   function toggle(box) {

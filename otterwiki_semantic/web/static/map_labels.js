@@ -1,14 +1,14 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 10], NAME_REACH = 4, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, FAR_PX = 99, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
 const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
 
-const distance = ({ left, right, top, bottom }, x, y) => Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+const distance = ({ left, right, top, bottom }, x, y) => Math.sqrt(Math.max(left - x, 0, x - right) ** 2 + Math.max(top - y, 0, y - bottom) ** 2); // hypot is slow
 
-function around(x, y, radius) {
-  return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
+function around(x, y, radius, high = radius) {
+  return { left: x - radius, right: x + radius, top: y - high, bottom: y + high };
 }
 
 // Returns where a text may be: beside a point, above or below it, or obliquely; moved into the room.
@@ -20,12 +20,14 @@ function spots(x, y, width, height, gap, room) {
   return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + height }));
 }
 
-// Returns where the name of a group may be: near the middle of its points that are in the room, the nearest place first.
-function namingSpots(places, width, room) {
+// Returns where the name of a group may be: near the middle of its points that are in the room, and nearer to them than to others; the best place first.
+function namingSpots(places, others, width, room) {
   const [x, y] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other)[places.length >> 1]);
   const steps = Array.from({ length: 2 * NAME_REACH + 1 }, (_, at) => at - NAME_REACH), [across, down] = NAME_STEP_PX;
-  const away = steps.flatMap((right) => steps.map((below) => [right * across, below * down])).sort((one, other) => Math.hypot(...one) - Math.hypot(...other));
-  return away.map(([right, below]) => ({ side: 0, left: x + right - width / 2, right: x + right + width / 2, top: y + below - HEIGHT / 2, bottom: y + below + HEIGHT / 2 })).filter((spot) => within(spot, room));
+  const spots = steps.flatMap((step) => steps.map((below) => around(x + step * across, y + below * down, width / 2, HEIGHT / 2))).filter((spot) => within(spot, room));
+  const nearest = (spot, points) => points.reduce((least, point) => Math.min(least, distance(spot, point[0], point[1])), FAR_PX);
+  const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + STRANGE * Math.max(0, nearest(spot, places) - nearest(spot, others));
+  return spots.map((spot) => [cost(spot), { ...spot, side: 0 }]).sort(([one], [other]) => one - other).map(([, spot]) => spot);
 }
 
 // Returns a title that fits, cut between words if there are any.
@@ -77,13 +79,13 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
   const { fontFamily } = getComputedStyle(labels), membersOf = (name) => seen.filter(({ group }) => group === name.group), named = found ? [] : names.filter((name) => membersOf(name).length), isName = (point) => names.includes(point);
   const sizeOf = (point) => (isName(point) ? NAME_PX : FONT_PX), weightOf = (point) => (isName(point) ? 700 : 400);
-  const isForced = (point) => point === here || near.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
+  const isForced = (point) => isName(point) || point === here || near.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
   const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
   const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => named.includes(point) || seen.includes(point));
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
-    if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), width, room).map((spot) => ({ ...spot, lines, point }));
+    if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), marks.filter(([{ group }]) => group !== point.group).map(([, ...at]) => at), width, room).map((spot) => ({ ...spot, lines, point }));
     const side = here || found ? point.side : null, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
     const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
     return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));

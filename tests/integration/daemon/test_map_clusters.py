@@ -58,8 +58,10 @@ def test_a_group_is_named_by_the_phrase_that_distinguishes_its_headings() -> Non
         [["Restore", "backups of the DNS"], ["Nightly", "Backups", "Overview"], ["backups of mail"]],
         [["The rack", "Cooling plan"], ["Cooling plans", "Overview"], ["Backup"]],
         [["2024"], ["of the"], ["Overview"]],
-        [["Diary"], ["Letters"]],
+        [["From the diary"], ["Letters"]],
+        [["Diary"]],
         [["Diary"]],
     ]
-    otherwise = ["Restore", "The rack", "2024", "Diary", "Diary"]
-    assert group_names(groups, otherwise) == ["Backups", "Cooling plan", "2024", "Diary", "Group 5"]
+    assert group_names(groups) == ["Backups", "Cooling plan", "2024", "Letters", "Diary", "Group 6"]
+    mostly = [[[f"The lab {name}", name]] * 3 for name in ("Kitchen", "Garden", "Cellar")]
+    assert group_names(mostly) == ["Kitchen", "Garden", "Cellar"]
