@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,12 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki) ->
         shown = related.locator("li a")
         expect(shown).to_have_count(len(expected))
         assert [tuple(each.locator("bdi").all_inner_texts()) for each in shown.all()] == expected
-        heights = {round(box["height"]) for each in related.locator("li").all() if (box := each.bounding_box())}
-        assert len(heights) == 1
+        ends = related.locator("li").evaluate_all(
+            "all => all.map(each => [...each.querySelectorAll('bdi')].map(line => line.getBoundingClientRect()))"
+            ".map(lines => [lines[0].top, lines.at(-1).bottom])"
+        )
+        gaps = {round(top - bottom) for (_, bottom), (top, _) in pairwise(ends)}
+        assert len(gaps) == 1, "whether a row has one line or two"
         item = related.locator("li").first
         expect(item.get_by_role("link")).to_have_accessible_description(
             f"Related to “{near[0]['sections'][0]['section']}” on this page"
