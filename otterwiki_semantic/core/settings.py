@@ -268,12 +268,12 @@ class Settings:
     model_url: str | None = setting(
         _api_url("SEMANTIC_MODEL_KEY"), None, "The model's server, unless it is the provider's own."
     )
-    model_options: str = setting(_JSON_OBJECT, "{}", "What else the provider is given.")
-    model_window: int | None = setting(_whole_number(64, 1_000_000), None, "Tokens that it takes; by default it is asked.")
+    model_options: str = setting(_JSON_OBJECT, "{}", "Further options for the provider.")
+    model_window: int | None = setting(_whole_number(64, 1_000_000), None, "Tokens it accepts; by default what it reports.")
     device: str = setting(_DEVICE, "auto", "What computes the vectors of models that run here: processor or GPU.")
-    query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
-    passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
-    chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
+    query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default as the model requires.")
+    passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default as the model requires.")
+    chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, optionally with sizes; `auto` follows the model.")
     threads: int = setting(_whole_number(0, 256), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
@@ -281,7 +281,7 @@ class Settings:
     answers: str | None = setting(_ANSWERS, None, "What writes answers to questions; nothing by default.")
     answers_key: str | None = setting(_SECRET, None, "The key for its server.")
     answers_url: str | None = setting(_api_url("SEMANTIC_ANSWERS_KEY"), None, "Its server, unless it is the provider's own.")
-    answers_options: str = setting(_JSON_OBJECT, "{}", "What else its server is given with each question.")
+    answers_options: str = setting(_JSON_OBJECT, "{}", "Further options sent with each question.")
     answers_window: int = setting(_whole_number(1_024, 1_000_000), 8_192, "Tokens of sources and answer.")
     answers_seconds: float = setting(_number(5, 600, "seconds"), 60.0, "Longest time for an answer.")
     answers_rewrite: bool = setting(_FLAG, False, "Let the model reword a question for which nothing is found.")
@@ -292,22 +292,22 @@ class Settings:
         _CHROMA_DATABASE, f"{DEFAULT_TENANT}/{DEFAULT_DATABASE}", "Tenant and database on the server."
     )
     chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
-    chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
+    chroma_documents: bool = setting(_FLAG, True, "Also store texts and metadata in ChromaDB.")
     collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
     vector_search: str = setting(_VECTOR_SEARCH, "auto", "What compares vectors: exact search, ChromaDB, or what is faster.")
     vectors: str = setting(_VECTORS, "auto", "The format of vectors in memory, or `disk` to keep none there.")
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
-    synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
+    synonyms: str | None = setting(_PAGE, None, "Wiki page with groups of synonyms.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
     attachments: bool | tuple[str, ...] = setting(_ATTACHMENTS, True, "Which attached files are indexed.")
     ocr: str | None = setting(_OCR, None, "Languages in which Tesseract reads attached images and scans; none by default.")
     allow_write: bool = setting(_FLAG, False, "Let programs write pages.")
     write_as: str | None = setting(_TEXT, None, "Address of the account in whose name the API key writes; none by default.")
-    pages: tuple[str, ...] = setting(_PAGES, PAGES, "What is added to the wiki, apart from searching.")
+    pages: tuple[str, ...] = setting(_PAGES, PAGES, "Optional features of the wiki, besides search.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
     eval_queries: Path | None = setting(
-        _READABLE_FILE, None, "Judged queries, asked daily, and of a new index before it serves."
+        _READABLE_FILE, None, "Test questions (judged queries), for daily checks and before a new index is used."
     )
 
     @property

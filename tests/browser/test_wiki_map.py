@@ -419,7 +419,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
         opened(chromium, live) as page,
     ):
         page.goto(live.url + MAP)
-        expect(page.get_by_text("The map is being made.")).to_be_visible()
+        expect(page.get_by_text("The map is being created.")).to_be_visible()
         expect(page.locator("#semantic-map-plot")).to_have_count(0)
         held_model.released.set()
         expect(page.locator("#semantic-map-plot a")).to_have_count(101)

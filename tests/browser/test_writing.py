@@ -22,7 +22,7 @@ def write(page: Page, demo: LiveWiki, text: str, path: str = EDITOR) -> None:
 def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo) as page:
         write(page, demo, "😀 Ask the Backups, and home automation for more.")
-        panel = page.get_by_role("complementary", name="Links")
+        panel = page.get_by_role("complementary", name="Suggested links")
         expect(panel.get_by_role("link", name="Backups", exact=True)).to_be_visible()
         before = page.evaluate(TEXT)
         assert "[[" not in before
@@ -40,7 +40,7 @@ def test_a_similar_page_is_told_and_another_linked_at_the_cursor(chromium: Brows
             "Two valves in the green box behind the shed water the beds and the lawn, a pump in the cistern, and a controller."
         )
         write(page, demo, text, "/watering/edit")
-        panel = page.get_by_role("complementary", name="Links")
+        panel = page.get_by_role("complementary", name="Suggested links")
         expect(page.get_by_text("There may already be a page about this: Irrigation")).to_be_visible()
         expect(page.get_by_role("link", name="Open Irrigation")).to_have_attribute("href", "/garden/irrigation")
         page.keyboard.insert_text("\n\nBefore frost, turn the radiators to frost guard. See ")

@@ -58,8 +58,8 @@ def test_who_may_not_read_sees_nothing_of_it_and_who_may_sees_what_is_switched_o
         assert "switched off" not in closed.get("/-/semantic-search/map").text
         closed.log_in()
         no_map = closed.get("/-/semantic-search/map").text
-        assert "There is no map: the map is switched off; add map to SEMANTIC_PAGES." in no_map
-        assert "See the index" in no_map
+        assert "The map is not available: the map is switched off; add map to SEMANTIC_PAGES." in no_map
+        assert "Open the search index" in no_map
         assert "Map of the wiki" not in closed.get("/-/semantic-search").text
 
 

@@ -122,7 +122,7 @@ class HealthReporter:
         except Stopped:
             return
         except Exception as error:
-            self._message = f"the last report could not be made: {error}"
+            self._message = f"the last report could not be created: {error}"
             self._cooldown.start()
             log.warning("the report on the wiki's health could not be made: %s", error, exc_info=error)
         finally:
@@ -188,7 +188,7 @@ class HealthReporter:
         for each in request.findings:
             is_seen = request.shows_queries or known.get(each) is not _QUESTIONS
             if not is_seen or (each not in known and each not in self._dismissals):
-                raise FindingNotFoundError(f"the report has no finding {each!r}; it may have been made again since")
+                raise FindingNotFoundError(f"the report has no finding {each!r}; it may have been updated since")
         self._dismissals.change(request.findings, restore=request.restore)
         return DismissalAnswer(tuple(request.findings), not request.restore)
 

@@ -118,9 +118,9 @@ def _reindex() -> str:
     asked = parse_parameters(ReindexRequest, {name: request.form.get(name) for name in ("full", "rollback")})
     if asked.rollback:
         extension().index.roll_back()
-        return "The previous index will serve in a moment, with the settings it was built with."
+        return "The previous index will be used again in a moment, with its own settings."
     extension().index.reindex(full=asked.full)
-    return "A new index is being built. The current one serves until then."
+    return "A new index is being built. The current one is used until then."
 
 
 @pages.route("/disconnect", methods=["GET", "POST"])

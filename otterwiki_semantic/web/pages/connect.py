@@ -53,7 +53,7 @@ def end_connection(connection: str) -> None:
     """End a connection, and report it on the next page."""
     try:
         if extension().connections.remove(connection):
-            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+            flash("The program is disconnected. Its tokens are no longer valid.", "alert-success")
     except SemanticError as error:
         flash(f"The program could not be disconnected: {error}", "alert-danger")
 
@@ -98,7 +98,7 @@ def decide() -> ResponseReturnValue:
     if account is None or asked is None:
         return _refusal(_STALE)
     if request.form.get("decision") != "allow":
-        return _back(asked, error="access_denied", error_description="the user has denied it")
+        return _back(asked, error="access_denied", error_description="the user denied the request")
     try:
         may_write = _can_write() and "write" in request.form
         code = extension().connections.approve(asked, account, current_user.email, may_write=may_write)
