@@ -170,8 +170,8 @@ def quality_warnings(quality: Sequence[QualityRecord], file: Path | None = None)
         warnings.append(f"Search got worse: {worse}.")
     if last and last.unanswerable:
         names = ", ".join(f"“{name}”" for name in last.missing)
-        verb = "names a page that does not exist: " if last.unanswerable == 1 else "name pages that do not exist, such as "
-        missing = f"{last.unanswerable} of {counted(last.queries, 'test question')} {verb}{names or '…'}"
+        verb, such_as = ("names a page that does", ": ") if last.unanswerable == 1 else ("name pages that do", ", such as ")
+        missing = f"{last.unanswerable} of {counted(last.queries, 'test question')} {verb} not exist{names and such_as + names}"
         warnings.append(f"{missing}. Correct the names in {file or 'the file of SEMANTIC_EVAL_QUERIES'}.")
     return warnings
 

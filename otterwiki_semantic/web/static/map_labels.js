@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, FAR_PX = 99, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
@@ -25,9 +25,9 @@ function namingSpots(places, others, width, room) {
   const [x, y] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other)[places.length >> 1]);
   const steps = Array.from({ length: 2 * NAME_REACH + 1 }, (_, at) => at - NAME_REACH), [across, down] = NAME_STEP_PX;
   const spots = steps.flatMap((step) => steps.map((below) => around(x + step * across, y + below * down, width / 2, HEIGHT / 2))).filter((spot) => within(spot, room));
-  const nearest = (spot, points) => points.reduce((least, point) => Math.min(least, distance(spot, point[0], point[1])), FAR_PX);
+  const nearest = (spot, points) => points.reduce((least, point) => Math.min(least, distance(spot, point[0], point[1])), Infinity);
   const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + STRANGE * Math.max(0, nearest(spot, places) - nearest(spot, others));
-  return spots.map((spot) => [cost(spot), { ...spot, side: 0 }]).sort(([one], [other]) => one - other).map(([, spot]) => spot);
+  return spots.map((spot) => ({ ...spot, side: 0, cost: cost(spot) })).sort((one, other) => one.cost - other.cost);
 }
 
 // Returns a title that fits, cut between words if there are any.
