@@ -40,7 +40,7 @@ _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, An
 """Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
 _PAIR = 2
-"""Columns of a table whose rows are facts on their own: `nightly: off`, or with a mere number `nightly: 14 (kept)`."""
+"""Columns of a table whose rows are facts on their own: `nightly: off`, or with a mere number `Nightly, kept: 14`."""
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
@@ -179,6 +179,7 @@ class _Candidate(NamedTuple):
             return plain
         if is_short and len(cells) == _PAIR:
             is_number = cells[1] and not any(map(str.isalpha, cells[1]))
-            return f"{plain} ({names[1].strip()})" if is_number else plain
+            name = cells[0].capitalize() if cells[0].islower() and cells[0].isalpha() else cells[0]
+            return f"{name}, {names[1].strip()}: {cells[1]}" if is_number else plain
         named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
         return " – ".join(filter(None, (cells[0], named)))

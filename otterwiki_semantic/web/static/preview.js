@@ -72,7 +72,7 @@ function show(pane, passage) {
     best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
   for (const step of [-1, 1]) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
-    for (let at = best; blocks[at] && (at === best || isQuoted(texts[at])); at += step) blocks[at].classList.add("semantic-best");
+    for (let at = best; blocks[at] && (at === best || (isQuoted(texts[at]) && !block.matches("tr"))); at += step) blocks[at].classList.add("semantic-best");
   }
   mark(passage, pane.querySelectorAll(".semantic-best,.semantic-best *"));
   const box = (place) => place.getBoundingClientRect(), edge = box(pane.firstElementChild).bottom, // of the title, which stays in view
