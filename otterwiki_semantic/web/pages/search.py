@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact wo
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
+_ASKABLE = re.compile(r"[^!-~]")
+"""Texts of several words or other letters, which can be answered; the palette's script has the same rule."""
 _NAMES = {"mode": "Match", "sort": "Sort", **FILTERS}
 """Parameters in the words of the page."""
 _SHOWN_VALUE = 40
@@ -95,7 +98,7 @@ def preview() -> ResponseReturnValue:
 def _found() -> tuple[dict[str, Any], int]:
     query = request.args.get("q", "").strip()
     chosen = _chosen()
-    values: dict[str, Any] = {"query": query, "address": _address, "menus": _menus(None, chosen)}
+    values: dict[str, Any] = {"query": query, "address": _address, "is_askable": bool(_ASKABLE.search(query)), "menus": _menus(None, chosen)}
     if not query:
         return {**values, "examples": _examples()}, 200
     try:

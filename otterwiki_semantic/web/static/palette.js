@@ -155,8 +155,7 @@ function answer() {
 function settle() {
   const shown = all();
   shown.forEach((option, number) => (option.id = `semantic-option-${number}`));
-  const isSame = (each) => each.textContent === active.textContent;
-  const kept = isChosen && active && (shown.includes(active) ? active : shown.find(isSame));
+  const kept = isChosen && active && (shown.includes(active) ? active : shown.find((each) => each.textContent === active.textContent));
   const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
   activate(kept || parts.commands.querySelector("a") || named || shown[0], !!kept);
 }
@@ -174,7 +173,7 @@ async function load(name, parameters) {
     fill(name, ...content.children);
     if (name === "names" && !query() && !isNarrowed()) dropViewed();
     if (name === "passages") {
-      const isNothing = nearest && !options.querySelector("[data-part=names] [role=option], [data-command]"); // what is only near is of no use next to a name that fits
+      const isNothing = nearest && !options.querySelector("[data-part=names] [role=option],[data-command]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
       fill("nearest", ...(isNothing ? nearest.children : []));
     }
@@ -317,7 +316,7 @@ dialog.addEventListener("close", () => {
 
 addEventListener("keydown", (event) => {
   if (event.isComposing || event.altKey || event.shiftKey) return;
-  const isTyping = event.target.isContentEditable || event.target.closest?.("input, textarea, select");
+  const isTyping = event.target.isContentEditable || event.target.closest?.("input,textarea,select");
   const isCommand = event.ctrlKey || event.metaKey;
   if (isCommand ? event.key.toLowerCase() !== "k" : event.key !== "/" || isTyping || document.querySelector("#search-query:not(.top-search *)")) return; // the wiki's key goes to the page's own field
   event.preventDefault();

@@ -41,7 +41,7 @@ export function previewSoon(pane, passage) {
 async function loaded(source) {
   const { content } = await fetchPart(source);
   tidy(content);
-  const [title, first] = content.querySelectorAll("h1, h2");
+  const [title, first] = content.querySelectorAll("h1,h2");
   if (first && first.textContent.trim() === title.textContent.trim()) first.hidden = true;
   for (const each of content.querySelectorAll("[id]")) each.id = `preview-${each.id}`;
   return content;
