@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate, chain
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from otterwiki_semantic.content.analysis import sentence_ranges
 from otterwiki_semantic.core.humanize import count, day, ordinal
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
-from otterwiki_semantic.web.pages.excerpts import Line, excerpt, text_fragment
+from otterwiki_semantic.web.pages.excerpts import Line, Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
 _MAX_CHOICES = 20
@@ -117,6 +117,17 @@ def _with_a_match(hit: Hit, text: str, begin: int, best: tuple[int, int]) -> tup
 def trail(hit: Hit) -> tuple[str, ...]:
     """Return the title of a passage's page, or the name of its file with the page in it, and the headings above the passage."""
     return (cited_title(hit.title, hit.kind, hit.page_number), *hit.section_path[1:])
+
+
+@pages.app_template_global("semantic_title")
+def marked_title(hit: Hit) -> Iterator[Span]:
+    """Yield the title of a passage's page in parts, with its words that match."""
+    start, at = hit.snippet.find(hit.title, 0, hit.prefix_length), 0
+    for begin, end in hit.highlights:
+        if 0 <= start <= begin and end <= start + len(hit.title):
+            yield from (Span(hit.title[at : begin - start]), Span(hit.snippet[begin:end], is_match=True))
+            at = end - start
+    yield Span(hit.title[at:])
 
 
 @pages.app_template_global("semantic_reasons")

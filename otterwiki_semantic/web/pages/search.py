@@ -98,7 +98,12 @@ def preview() -> ResponseReturnValue:
 def _found() -> tuple[dict[str, Any], int]:
     query = request.args.get("q", "").strip()
     chosen = _chosen()
-    values: dict[str, Any] = {"query": query, "address": _address, "is_askable": bool(_ASKABLE.search(query)), "menus": _menus(None, chosen)}
+    values: dict[str, Any] = {
+        "query": query,
+        "address": _address,
+        "is_askable": bool(_ASKABLE.search(query)),
+        "menus": _menus(None, chosen),
+    }
     if not query:
         return {**values, "examples": _examples()}, 200
     try:

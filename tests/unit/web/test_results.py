@@ -10,6 +10,7 @@ from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshne
 from otterwiki_semantic.web.pages.results import (
     filter_menus,
     filter_name,
+    marked_title,
     passage_excerpt,
     reasons,
     results_view,
@@ -90,6 +91,13 @@ def test_reasons_are_words() -> None:
     assert reasons(in_heading, "float")[:2] == ("words in a heading", "contains the word")
     of_title = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, rule="exact title"))
     assert reasons(of_title, "the cistern")[:2] == ("title matches", "contains most words")
+
+
+def test_the_words_of_a_title_that_match_are_marked() -> None:
+    hit = make_hit(
+        snippet="[Home automation] A home.", prefix_length=18, title="Home automation", highlights=((6, 16), (20, 24))
+    )
+    assert [(span.text, span.is_match) for span in marked_title(hit)] == [("Home ", False), ("automation", True), ("", False)]
 
 
 def test_reasons_that_passages_share_are_told_once() -> None:
