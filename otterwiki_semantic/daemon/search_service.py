@@ -66,8 +66,8 @@ _WARM_UP_WORDS = 8
 
 Embed = Callable[[tuple[str, ...]], Matrix | None]
 
-Pending = list[list[Future[Matrix]]]
-"""For each query, the vectors of its variants, which are being embedded; empty if none are needed."""
+Pending = dict[str, Future[Matrix]]
+"""The vectors of queries and variants, which are being embedded, by text; empty if none are needed."""
 
 log = logging.getLogger(__name__)
 
@@ -84,19 +84,22 @@ class Searcher:
         self.pinned = PinnedAnswers(queries.vector_of)
         self.slots = BoundedSemaphore(_SEARCH_SLOTS)
 
-    def parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
-        """Parse a query and add its variants, unless the catalog has another version, or the catalog or git fails."""
+    def parse(self, text: str, options: SearchOptions, generation: Generation | None) -> Query:
+        """Parse a query; its variants are only those of `query_in_languages`."""
         languages = self._recipe.languages
-        if generation is not None:
-            try:
-                catalog, languages = generation.catalog, generation.languages
-                if catalog.is_current:
-                    with catalog.snapshot():
-                        synonyms = self._synonyms.synonyms(catalog.commit)
-                        return expand_query(query, catalog.keywords, synonyms, languages, options)
-            except (CatalogError, RepositoryError) as error:
-                log.warning("a query is asked without synonyms and corrections: %s", error)
-        return query_in_languages(query, languages, is_draft=options.draft)
+        with suppress(CatalogError):
+            languages = generation.languages if generation is not None else languages
+        return query_in_languages(text, languages, is_draft=options.draft)
+
+    def expand(self, text: str, query: Query, options: SearchOptions, generation: Generation | None) -> Query:
+        """Return a parsed query with all variants, unless the catalog has another version, or the catalog or git fails."""
+        try:
+            if generation is not None and (catalog := generation.catalog).is_current:
+                with catalog.snapshot():
+                    return expand_query(text, query, catalog.keywords, self._synonyms.synonyms(catalog.commit), options)
+        except (CatalogError, RepositoryError) as error:
+            log.warning("a query is asked without synonyms and corrections: %s", error)
+        return query
 
     def search(
         self,
@@ -151,9 +154,8 @@ class Searcher:
             log.info("the first search loads what it needs: %s", error)
 
     def _search_as_user(self, generation: Generation, text: str, options: SearchOptions, embed: Embed | None) -> Asked:
-        query = self.parse(text, options, generation)
-        texts = tuple(dict.fromkeys(each.text for each in query.all))
-        vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
+        query = self.expand(text, self.parse(text, options, generation), options, generation)
+        vector = embed(_texts(query)) if embed and self._recipe.matches_vectors(generation) else None
         with self.slots, generation.catalog.snapshot():
             return Asked(vector, self.search(generation, query, lambda: vector, options))
 
@@ -187,7 +189,11 @@ class SearchService:
         if serving is not None:
             serving.wait_until_loaded()
         parsed = [self.searcher.parse(query, options, serving) for query in queries]
-        pending = self._submit(parsed, options.mode)
+        pending: Pending = {}
+        if not self.manager.model.recipe.embedder.asks_server:  # a server gets one request, with all variants
+            self._submit(parsed, options.mode, pending)
+        parsed = [self.searcher.expand(text, query, options, serving) for text, query in zip(queries, parsed, strict=True)]
+        self._submit(parsed, options.mode, pending)
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls, section_words)
@@ -219,21 +225,22 @@ class SearchService:
 
         return self.reader.ask(of)
 
-    def _submit(self, queries: Sequence[Query], mode: Mode) -> Pending:
+    def _submit(self, queries: Sequence[Query], mode: Mode, pending: Pending) -> None:
+        """Start to embed the texts of queries that are not `pending`, and add them."""
+        new = [text for text in chain.from_iterable(map(_texts, queries)) if text not in pending]
         serving, recipe = self.manager.serving, self.manager.model.recipe
-        if serving is None or (mode is Mode.KEYWORD and recipe.embedder.asks_server):
-            return []
+        if not new or serving is None or (mode is Mode.KEYWORD and recipe.embedder.asks_server):
+            return
         with suppress(CatalogError):  # handled by the search itself
             if not recipe.matches_vectors(serving):
-                return []
-        pending = self.searcher.queries.submit(each.text for query in queries for each in query.all)
-        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
+                return
+        pending |= self.searcher.queries.submit(new)
 
     def _search(
         self, queries: Sequence[Query], pending: Pending, options: SearchOptions, urls: PageUrls, section_words: int
     ) -> list[Answer]:
         wanted = structs.replace(options, rerank=self.reranking.is_wanted(options))
-        self.searcher.queries.wait_for_server(list(chain.from_iterable(pending)))
+        self.searcher.queries.wait_for_server(list(pending.values()))
         search = partial(self._search_once, queries, pending, wanted, urls, section_words)
         found = search([{}] * len(queries))
         if found is None:
@@ -261,15 +268,16 @@ class SearchService:
             index = self.reader.freshness(generation)
             keywords_only = self.manager.model.why_keywords_only(generation)
             if not pending:  # another generation may serve by now
-                pending.extend(self._submit(queries, options.mode))
-            given = pending if pending and not keywords_only else [[]] * len(queries)
+                self._submit(queries, options.mode, pending)
+            embedded = [[pending[text] for text in _texts(query) if text in pending] for query in queries]
+            given = [[]] * len(queries) if keywords_only else embedded
             found = [
                 self.searcher.search(generation, query, partial(mean_vector, vectors), options, urls, scores, section_words)
                 for query, vectors, scores in zip(queries, given, rerank_scores, strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self.manager.mark_keyword_index_damaged(generation)
-            failures = self.searcher.queries.report_failures(pending) if pending else [None] * len(queries)
+            failures = self.searcher.queries.report_failures(embedded)
             return [
                 (_answer(query, each, index, keywords_only or failure), each.shortlist)
                 for query, each, failure in zip(queries, found, failures, strict=True)
@@ -277,6 +285,11 @@ class SearchService:
 
         with self._batch_slot if len(queries) > 1 else nullcontext(), self.searcher.slots:
             return self.reader.ask(answers)
+
+
+def _texts(query: Query) -> tuple[str, ...]:
+    """Return the distinct texts of a query and its variants."""
+    return tuple(dict.fromkeys(each.text for each in query.all))
 
 
 def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:

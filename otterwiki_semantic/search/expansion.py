@@ -37,14 +37,13 @@ Synonyms = Mapping[tuple[str, ...], Sequence[str]]
 """Terms, as words of the keyword index, with the texts to search for instead."""
 
 
-def expand_query(
-    text: str, keywords: KeywordIndex, synonyms: Synonyms, languages: tuple[str, ...], options: SearchOptions
-) -> Query:
-    """Parse a query and add its variants. Raises errors of the catalog."""
+def expand_query(text: str, parsed: Query, keywords: KeywordIndex, synonyms: Synonyms, options: SearchOptions) -> Query:
+    """Return a parsed query with corrected words and synonyms as further variants. Raises errors of the catalog."""
     right, corrections = text, tuple[Correction, ...]()
-    if options.corrections:
-        right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
-    return _parsed((text, right, *with_synonyms(right, synonyms)), languages, corrections, is_draft=options.draft)
+    if options.corrections and not all(keywords.frequencies(parsed.parts).values()):
+        right, corrections = corrected(text, keywords, parsed.languages, is_draft=options.draft)
+    texts = dict.fromkeys((text, right, *with_synonyms(right, synonyms)))
+    return _parsed(texts, parsed.languages, corrections, is_draft=options.draft) if len(texts) > 1 else parsed
 
 
 def query_in_languages(text: str, languages: tuple[str, ...], *, is_draft: bool = False) -> Query:
