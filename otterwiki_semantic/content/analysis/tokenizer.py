@@ -238,16 +238,13 @@ def _spellings(text: str) -> tuple[tuple[str, ...], tuple[str, ...], array[int]]
     parts = (_AROUND_ASCII_WORDS if text.isascii() else _AROUND_WORDS).split(text)  # faster than a match object for each
     spellings = tuple(map(sys.intern, parts[1::2]))
     starts = array("I", accumulate(map(len, parts[:-1])))[::2]
-    return tuple(map(_beginnings.__getitem__, spellings)), spellings, starts
+    return tuple(map(_beginning, spellings)), spellings, starts
 
 
 def _beginning(spelled: str) -> str:
     """Return the first two letters of a plain word, folded, and `_NOT_PLAIN` for other words."""
     is_plain = spelled.isalpha() and spelled.isascii() and (spelled.islower() or _is_plain(spelled))
     return sys.intern(spelled[:2].lower()) if is_plain else _NOT_PLAIN
-
-
-_beginnings = WordCache(_beginning)
 
 
 def _spelled(text: str) -> list[str]:
