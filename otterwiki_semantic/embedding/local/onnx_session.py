@@ -100,5 +100,6 @@ class BackgroundThreads:
 
 
 def _lower_priority() -> None:
-    """Lower the priority of the calling thread; Linux supports this for single threads."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
+    """Lower the priority of the calling thread, unless it is lower still; Linux supports this for single threads."""
+    thread = threading.get_native_id()
+    os.setpriority(os.PRIO_PROCESS, thread, max(os.getpriority(os.PRIO_PROCESS, thread), _BACKGROUND_NICENESS))

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
+from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads
 from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.paths import DATA, ROOT
 
@@ -52,6 +54,19 @@ def test_a_passage_is_drawn_towards_its_heading_path(model: BundledModel) -> Non
 def test_a_passage_without_heading_path_is_its_text(model: BundledModel) -> None:
     chunk = Chunk("just text", 0, 0, "", (), (), "", 1, 1)
     assert np.allclose(embed_passages(model, [chunk], 0.2), model.embed(["just text"]))
+
+
+def test_a_process_of_lower_priority_stays_at_its_own() -> None:
+    found: list[int] = []
+
+    def embed() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        found.extend(BackgroundThreads(1).map(lambda _: [os.getpriority(os.PRIO_PROCESS, threading.get_native_id())], [""], 1))
+
+    thread = threading.Thread(target=embed)
+    thread.start()
+    thread.join()
+    assert found == [19]  # to raise it needs a privilege, and without that no thread started
 
 
 @pytest.fixture
