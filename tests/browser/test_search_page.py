@@ -264,7 +264,7 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
     expect(page.locator("a.semantic-passage").first).to_contain_text("<img src=x onerror=window.harmed=1>")
     expect(page.locator("#semantic-preview")).to_contain_text("marmot")
     page.set_viewport_size({"width": 1100, "height": 900})
-    page.get_by_text("Whole passage").first.click()
+    page.get_by_text("Show whole passage").first.click()
     expect(page.locator(".semantic-rendered").first).to_contain_text("marmot")
     page.goto(f"{site.url}{SEARCH}?{urlencode({'q': 'marmot', 'category': _HARM})}")
     expect(page.get_by_role("link", name="Remove Category")).to_contain_text(_HARM)
@@ -412,7 +412,7 @@ def test_eight_results_fit_on_a_screen_and_more_are_given_when_asked_for(page: P
 def test_a_passage_is_opened_in_place_as_the_wiki_shows_it(page: Page, site: LiveWiki) -> None:
     page.set_viewport_size({"width": 1100, "height": 900})
     page.goto(f"{site.url}{SEARCH}?q=which+services+run+on+which+machine")
-    page.get_by_text("Whole passage").first.click()
+    page.get_by_text("Show whole passage").first.click()
     expect(page.locator(".semantic-rendered table").first).to_be_visible()
     assert violations(page, ".semantic-rendered") == []
 
@@ -430,7 +430,7 @@ def test_what_a_page_positions_stays_in_the_preview(page: Page, site: LiveWiki) 
     assert pane.locator("a[href='https://evil.example/']").get_attribute("rel") == "noopener"
     assert pane.locator("a.anchor").count() == 0
     page.set_viewport_size({"width": 1100, "height": 900})
-    page.get_by_text("Whole passage").first.click()
+    page.get_by_text("Show whole passage").first.click()
     expect(page.locator(".semantic-rendered .covering").first).to_be_attached()
     assert not page.evaluate(under, [5, 5])
 

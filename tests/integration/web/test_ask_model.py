@@ -233,7 +233,7 @@ def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: Cha
 
 def fetching(wiki: LiveWiki) -> Callable[..., dict[str, Any]]:
     """Return what asks as the script of the search page does: for an answer, and then for more of it."""
-    body = urllib.parse.urlencode({"csrf_token": wiki.csrf_token("/-/semantic-search?q=backups")}).encode()
+    body = urllib.parse.urlencode({"csrf_token": wiki.csrf_token("/-/semantic-search?q=nightly+backups")}).encode()
 
     def fetch(**more: str) -> dict[str, Any]:
         asked_for = urllib.parse.urlencode({"q": QUESTION, "part": "1", **more})

@@ -45,7 +45,7 @@ def test_passages_of_a_file_stand_under_its_page(wiki: LiveWiki) -> None:
     (page,) = [
         each for each in found.split('<li class="semantic-page">')[1:] if "Contract.pdf" in each and "What belongs" in each
     ]
-    assert re.search(r'<h2><a\s+href="/house"><bdi>House</bdi>', page)
+    assert re.search(r'<h2><a\s+href="/house"><bdi><mark>House</mark></bdi>', page)
     assert re.search(r'fa-paperclip" title="pdf"></i> Contract.pdf, page 2 › Termination', page)
     assert 'href="/house/Contract.pdf#page=2"' in page
     only_file = wiki.get("/-/semantic-search", q="how long is the notice period", type="pdf").text
