@@ -57,9 +57,9 @@ def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, 
         expect(undo).to_have_count(0)
         page.get_by_role("button", name="Dismiss: plans/next year").click()
         page.get_by_role("link", name="Show 1 dismissed").click()
+        expect(page.get_by_role("region").last).to_have_attribute("aria-labelledby", "broken_link")
         broken = page.get_by_role("region", name="Broken links")
         expect(broken.get_by_role("link", name="Create page")).to_have_count(0)
-        assert page.get_by_role("region").all()[-1].get_attribute("aria-labelledby") == "broken_link"
         page.get_by_role("button", name="Restore: plans/next year").click()
         expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
 
@@ -70,10 +70,12 @@ def test_several_or_all_findings_of_a_kind_are_selected_and_dismissed_at_once(ch
         orphans = page.get_by_role("region", name="Orphaned pages")
         orphans.get_by_role("checkbox").first.check()
         orphans.get_by_role("link", name="Select all").click()
+        expect(orphans.get_by_role("link", name="Select none")).to_be_visible()
         page.set_viewport_size({"width": 1280, "height": 400})
         expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_in_viewport()
         assert all(box.is_checked() for box in orphans.get_by_role("checkbox").all())
         orphans.get_by_role("link", name="Select none").click()
+        expect(orphans.get_by_role("link", name="Select all")).to_be_visible()
         expect(orphans.get_by_role("checkbox", checked=True)).to_have_count(0)
         names = [box.get_attribute("aria-label") or "" for box in orphans.get_by_role("checkbox").all()[:2]]
         expect(orphans.get_by_role("button", name="Dismiss selected")).to_be_hidden()
