@@ -85,7 +85,7 @@ class Searcher:
         self.slots = BoundedSemaphore(_SEARCH_SLOTS)
 
     def parse(self, text: str, options: SearchOptions, generation: Generation | None) -> Query:
-        """Parse a query; its variants are only those of `query_in_languages`."""
+        """Parse a query in the languages of the index, without corrections and synonyms."""
         languages = self._recipe.languages
         with suppress(CatalogError):
             languages = generation.languages if generation is not None else languages

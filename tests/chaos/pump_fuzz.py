@@ -75,7 +75,7 @@ def try_texts(_place: Path, seed: str, count: int) -> Batch:
 
 
 def expressions_are_linear() -> bool:
-    """Try every expression of the package with texts of 100 KB; prints those that take more than linear time."""
+    """Try every expression of the package on texts of 100 KB, and print those that take more than linear time."""
     found = slow(expressions(), _SIZE)
     for each in found:
         print(f"{each.expression.name} takes more than linear time for {each.text}")

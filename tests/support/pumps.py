@@ -309,7 +309,7 @@ def slow(tried: Sequence[Expression], size: int, *, is_thorough: bool = True) ->
 
 
 def main(size: int, is_thorough: bool) -> None:
-    """Try the expressions on standard input; the process ends at the first one that is not linear, having named it."""
+    """Try the expressions from standard input, naming each text first; the process ends at the first one that is not linear."""
     for number, fields in enumerate(json.load(sys.stdin)):
         expression = Expression(*fields)
         compiled = expression.compiled()
@@ -321,13 +321,16 @@ def main(size: int, is_thorough: bool) -> None:
 
 
 def _grows(compiled: Any, brief: str, text: str) -> bool:
-    """Whether a text takes longer than one that is a fifth as long by nearer to 25 than to 5 times; each is tried again."""
+    """Return whether the time grows faster than linearly from `brief` to `text`, which is five times as long.
+
+    Five times as much is linear, 25 times as much quadratic; the line is drawn between them. Both are timed more than once.
+    """
     least = min(_seconds(compiled, brief) for _ in range(5))
     return least > _NEGLIGIBLE and all(_seconds(compiled, text) > _SHORTER**1.5 * least for _ in range(2))
 
 
 def _seconds(compiled: Any, text: str) -> float:
-    """Return the processor time that a text takes; where it is hopeless, the process ends."""
+    """Return the seconds of processor time that a text takes. The process ends if it takes more than `_HOPELESS`."""
     signal.setitimer(signal.ITIMER_VIRTUAL, _HOPELESS)
     start = time.thread_time()  # that of a process only counts ticks while a timer runs
     deque(compiled.finditer(text), maxlen=0)

@@ -124,7 +124,7 @@ class HealthReporter:
         except Exception as error:
             self._message = f"the last report could not be created: {error}"
             self._cooldown.start()
-            log.warning("the report on the wiki's health could not be made: %s", error, exc_info=error)
+            log.warning("the report on the wiki's health could not be created: %s", error, exc_info=error)
         finally:
             with self._changed:
                 self._changed.notify_all()

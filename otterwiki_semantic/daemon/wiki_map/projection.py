@@ -122,7 +122,7 @@ def _groups(vectors: Matrix, labels: Sequence[Labels]) -> list[str | None]:
         central = rows[np.argsort(-np.einsum("ij,ij->i", vectors[rows], means.cluster_centers_[means.labels_]), kind="stable")]
         group_of = dict(zip(rows, means.labels_, strict=True))
         names = group_names([[labels[row] for row in central if group_of[row] == group] for group in range(number)])
-        for row, group in zip(rows, means.labels_, strict=True):
+        for row, group in group_of.items():
             found[row] = names[group]
     return found
 

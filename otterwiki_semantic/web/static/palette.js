@@ -279,11 +279,10 @@ dialog.addEventListener("keydown", (event) => {
   else if (isEnter && event.altKey) action("answer") && answer();
   else if (isEnter) follow(active, event.ctrlKey || event.metaKey);
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
-  else if (
-    !(event.key === "ArrowRight" && field.selectionStart === field.value.length && showPreview(true)) &&
-    !(/ArrowLeft|Escape/.test(event.key) && showPreview(false)) &&
-    !(event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset))
-  ) return;
+  else if (event.key === "ArrowRight" && field.selectionStart === field.value.length) { if (!showPreview(true)) return; }
+  else if (/ArrowLeft|Escape/.test(event.key)) { if (!showPreview(false)) return; }
+  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead()) { if (!narrowBy(active?.dataset)) return; }
+  else return;
   event.preventDefault();
 });
 
