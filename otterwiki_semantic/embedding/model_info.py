@@ -45,10 +45,6 @@ class ModelWithInfo:
 
     is_calibrated = False
 
-    @property
-    def device(self) -> str:
-        return ""
-
     def __init__(self, settings: Settings) -> None:
         provider, _, name = settings.model.partition(":")
         self.name = f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import indexed_text
 from otterwiki_semantic.content.pages import page_name
-from otterwiki_semantic.core.languages import ENGLISH
 
 _CACHED_NAMES = 50_000
 
 
 @lru_cache(_CACHED_NAMES)
-def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
+def name_words(name: str, language: str) -> frozenset[str]:
     """Return the words of a title, a heading or a path, as the keyword index stores them."""
     return frozenset(indexed_text(name, language).split())
 

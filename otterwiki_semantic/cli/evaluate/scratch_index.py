@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.chunking import Profile, TokenCounter, count_words
-from otterwiki_semantic.content.pages import read_page
+from otterwiki_semantic.content.chunking import count_words
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.embedding import profile_for
+from otterwiki_semantic.storage import Catalog
 
 _CLOSE_SECONDS = 120.0
 """Longer than any step takes: a running step would write to the directory after its removal."""
@@ -39,22 +37,15 @@ def scratch_index(
             index.start()
             wait(index)
             seconds = time.perf_counter() - start
-            profile = profile_for(index.embedder, chunks)
-            words = _mean_words(Repository.of(settings), index.embedder, profile)
-            yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
+            words = _words_of_chunks(own.data_dir / "generations" / str(index.status().generation) / "catalog.sqlite3")
+            mean = round(fmean(words), 1) if words else 0.0
+            yield index, {"chunks": len(words), "words_per_chunk": mean, "build_seconds": round(seconds, 1)}
         finally:
             index.close(_CLOSE_SECONDS)
 
 
-def _mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:
-    """Return the mean number of words of HEAD's chunks, with overlaps, without heading paths."""
-    head = repository.head()
-    files = list(repository.pages(head).values()) if head else []
-    contents = repository.read_blobs(file.blob for file in files)
-    chunks = (
-        chunk
-        for file, content in zip(files, contents, strict=True)
-        for chunk in read_page(file.path, file.blob, content, counter, profile).chunks
-    )
-    words = [count_words(chunk.text[chunk.prefix_length :]) for chunk in chunks]
-    return round(fmean(words), 1) if words else 0.0
+def _words_of_chunks(path: Path) -> list[int]:
+    """Return the number of words of each chunk in a catalog, with overlaps, without heading paths."""
+    with closing(Catalog(path)) as catalog:
+        chunks = catalog.reader.chunks(catalog.reader.exact_index().columns.ids.tolist()).values()
+        return [count_words(chunk.text[chunk.prefix_length :]) for chunk in chunks]

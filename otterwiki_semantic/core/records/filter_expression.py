@@ -116,9 +116,9 @@ FilterText = Annotated[
 
 
 @lru_cache(256)
-def parse_filter(text: str, name: str = "filter") -> Expression:
-    """Parse a filter expression. Errors: `ParameterError`, which begins with `name` and gives the position."""
-    return _Parser(text, name).expression()
+def parse_filter(text: str) -> Expression:
+    """Parse a filter expression. Errors: `ParameterError`, which gives the position."""
+    return _Parser(text).expression()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,7 @@ class _Token:
 
 
 class _Parser:
-    def __init__(self, text: str, name: str) -> None:
-        self._name = name
+    def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
         self._next = next(self._tokens)
         self._conditions = 0
@@ -187,7 +186,7 @@ class _Parser:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise self._error(f"there are more than {MAX_CONDITIONS} conditions")
-        return Condition(field, parse_value(FIELDS[field], token.value, f"{self._name}: {field}"))
+        return Condition(field, parse_value(FIELDS[field], token.value, f"filter: {field}"))
 
     def _take(self, kind: str) -> _Token | None:
         if self._next.kind != kind:
@@ -201,7 +200,7 @@ class _Parser:
         return "the end" if token.kind == "end" else f"character {token.place}, not {token.text!r:.{_MAX_SHOWN}}"
 
     def _error(self, trouble: str) -> ParameterError:
-        return ParameterError(f"{self._name}: {trouble}")
+        return ParameterError(f"filter: {trouble}")
 
 
 def _tokens(text: str) -> Iterator[_Token]:

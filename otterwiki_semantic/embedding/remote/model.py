@@ -64,6 +64,7 @@ class RemoteModel(ModelWithInfo):
     """An `Embedder` for a model on a server."""
 
     asks_server = True
+    device = ""
     word_counter = ESTIMATING_COUNTER
 
     def __init__(self, settings: Settings, provider: EmbeddingProvider) -> None:
@@ -171,13 +172,9 @@ class RemoteModel(ModelWithInfo):
 
     def _other_dimension(self, found: int, request: _Request) -> ModelError:
         """Forget the known properties of the model: the server has a different one."""
-        if self._identifying.acquire(blocking=False):  # otherwise another thread is asking the server
-            try:
-                if self.dimension != found:
-                    self._learn(ModelInfo(found, 0, "", self._provider.place))
-                    self._identified.stop()
-            finally:
-                self._identifying.release()
+        if self.dimension != found:
+            self._learn(ModelInfo(found, 0, "", self._provider.place))
+            self._identified.stop()
         return ModelError(
             f"{self.name}: {self._provider.place} answered vectors of {found} numbers, not {request.dimension} as before: "
             "it has another model; the index is rebuilt with it"
