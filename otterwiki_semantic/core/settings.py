@@ -42,18 +42,15 @@ _E5 = "multilingual-e5-"
 _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 """The prompts that these models were trained with; their files do not contain them."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
-RERANKERS = ("cohere", "cross-encoder")
 CHAT_PROVIDERS = ("ollama", "openai", "anthropic")
 EXTRACTIVE = "extractive"
-VECTOR_SEARCH = ("auto", "exact", "chroma")
-VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
-    ("model", "model", "openai", ("OPENAI_API_KEY",)),
-    ("reranker", "reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
-    ("answers", "answers", "openai", ("OPENAI_API_KEY",)),
-    ("answers", "answers", "anthropic", ("ANTHROPIC_API_KEY",)),
+    ("model", "openai", ("OPENAI_API_KEY",)),
+    ("reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+    ("answers", "openai", ("OPENAI_API_KEY",)),
+    ("answers", "anthropic", ("ANTHROPIC_API_KEY",)),
 )
-"""Fallback names of keys, as providers' own programs use them: model setting, prefix of key and address, provider, names."""
+"""Fallback names of keys, as providers' own programs use them: model setting, provider, names."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -220,7 +217,8 @@ _NAME = "[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]"
 _NAMED = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
 _CHROMA_NAME = _matching(_NAME, _NAMED)
 _CHROMA_DATABASE = SettingType(f"a database or tenant/database, each of {_NAMED}", _database)
-_VECTOR_SEARCH, _VECTORS = (_matching("|".join(names), f"one of: {', '.join(names)}") for names in (VECTOR_SEARCH, VECTORS))
+_VECTOR_SEARCH = _matching("auto|exact|chroma", "one of: auto, exact, chroma")
+_VECTORS = _matching("auto|float32|int8|disk", "one of: auto, float32, int8, disk")
 _DEVICE = _matching("auto|cpu|cuda", "auto, cpu or cuda")
 _CHUNKS = SettingType(f"{AUTO}, or {', '.join(PROFILES)}, with or without sizes, such as {EXAMPLE}", _chunks)
 _MODEL = _model(
@@ -230,7 +228,7 @@ _MODEL = _model(
     BUNDLED,
     presets=PRESETS,
 )
-_RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
+_RERANKER = _model(("cohere", "cross-encoder"), "cohere:model or cross-encoder:model")
 _ANSWERS = _model(
     CHAT_PROVIDERS,
     f"{EXTRACTIVE}, or provider:model, such as ollama:llama3.2; the providers are {', '.join(CHAT_PROVIDERS)}",
@@ -425,11 +423,9 @@ def settings_with_model(
     return read_settings(given | {name: model}, {}, settings.repository, settings.data_dir)
 
 
-def fallback_settings(
-    wiki_config: Mapping[str, Any], repository: Path, environment: Mapping[str, str] = os.environ
-) -> Settings:
+def fallback_settings(wiki_config: Mapping[str, Any], repository: Path) -> Settings:
     """Return settings for a wiki with an invalid one: the defaults, with the API key, and no place for an index."""
-    return Settings(repository, Path(os.devnull), _given(wiki_config, environment).get("OTTERWIKI_API_KEY") or None)
+    return Settings(repository, Path(os.devnull), _given(wiki_config, os.environ).get("OTTERWIKI_API_KEY") or None)
 
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
@@ -486,8 +482,8 @@ def _text(value: object) -> str:
 def _providers_own_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """Return keys set under the names that providers' own programs use; they are only sent to the providers' own addresses."""
     found = {}
-    for model, kind, provider, names in _PROVIDERS_OWN_KEYS:
-        is_used = str(values.get(model)).startswith(f"{provider}:") and f"{kind}_url" not in values
+    for model, provider, names in _PROVIDERS_OWN_KEYS:
+        is_used = str(values.get(model)).startswith(f"{provider}:") and f"{model}_url" not in values
         if is_used and (name := next(filter(given.get, names), None)):
-            found[f"{kind}_key"] = given[name]
+            found[f"{model}_key"] = given[name]
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -56,7 +55,6 @@ class CatalogReader:
         self._language = "language" if is_current else f"'{ENGLISH}'"
         self._select_chunks = SELECT_CHUNKS if is_current else SELECT_CHUNKS.replace("places", "NULL")
         self.exact_indexes = ExactIndexCache(database, vectors)
-        self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
@@ -135,11 +133,10 @@ class CatalogReader:
         """Return the chunks that pass a filter, or None for an empty filter. Recent masks are cached."""
         if not where:
             return None
-        with self._caching:
-            of_index, known = self._masks
-            if of_index is not index or len(known) > _MAX_CACHED_MASKS:
-                known = {}
-                self._masks = index, known
+        of_index, known = self._masks
+        if of_index is not index or len(known) > _MAX_CACHED_MASKS:
+            known = {}
+            self._masks = index, known
         if where not in known:
             known[where] = FilterMask.of(index, self._mask(index, where))
         return known[where]

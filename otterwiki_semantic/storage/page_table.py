@@ -18,8 +18,6 @@ _ORDERS = {
     PageSort.UPDATED: "updated DESC, path",
     PageSort.WORDS: "word_count DESC, path",
 }
-
-
 _NO_FILE = "path NOT IN (SELECT path FROM files)"
 
 

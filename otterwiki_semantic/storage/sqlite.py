@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -104,12 +104,12 @@ class SqliteFile:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Show everything that this thread reads in the block the same state of the file."""
-        return self._new_snapshot() if getattr(self._snapshots, "connection", None) is None else nullcontext()
-
     @contextmanager
-    def _new_snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
+        """Show everything that this thread reads in the block the same state of the file."""
+        if getattr(self._snapshots, "connection", None) is not None:
+            yield
+            return
         with self.read() as connection:
             self._snapshots.connection, self._snapshots.memo = connection, {}
             try:

@@ -284,11 +284,16 @@ class BatchRequest(Request, frozen=True):
             raise ParameterError(f"queries[{position}]: {error}") from None
 
 
-class RelatedRequest(Request, frozen=True):
-    """Pages near in meaning to one page."""
+class OutlineRequest(Request, frozen=True):
+    """The table of contents of a page."""
 
     path: PagePath
     """The page's path, with or without `.md`, in any case."""
+
+
+class RelatedRequest(OutlineRequest, frozen=True):
+    """Pages near in meaning to one page."""
+
     n: Count = 5
     """Number of pages."""
 
@@ -343,13 +348,6 @@ class PageRequest(Request, frozen=True):
     """Lines to read before and after `lines`."""
     revision: Revision | None = None
     """A commit, to read the page as it was then; by default HEAD."""
-
-
-class OutlineRequest(Request, frozen=True):
-    """The table of contents of a page."""
-
-    path: PagePath
-    """The page's path, with or without `.md`, in any case."""
 
 
 class ReadRequest(OutlineRequest, frozen=True):
