@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.files import make_private, write_atomically
-from otterwiki_semantic.core.serialization import convert
+from otterwiki_semantic.core.files import make_private, read_record, write_atomically
 from otterwiki_semantic.core.settings import Settings
 
 UNKNOWN_WINDOW = 512
@@ -35,6 +34,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     sample: tuple[float, ...] = ()
     """The vector of a fixed text, which identifies a model without a digest."""
     overhead: Annotated[int, msgspec.Meta(ge=0)] = USUAL_OVERHEAD
+    model: str = ""
+    """A hash of the configured model and its options; what another one has reported is ignored."""
 
 
 _UNKNOWN = ModelInfo(dimension=0, window=0, digest="")
@@ -52,8 +53,8 @@ class ModelWithInfo:
         self._options = {name: value for name, value in model_options(settings).items() if name not in _NEUTRAL}
         self._path = settings.data_dir / "model.json"
         self._configured = _digest([settings.model, self._options])
-        """A file written for another configuration is ignored."""
-        self._info = self._read_info()
+        known = read_record(self._path, ModelInfo, "the model is asked again")
+        self._info = known if known is not None and known.model == self._configured else _UNKNOWN
 
     @property
     def dimension(self) -> int:
@@ -76,24 +77,15 @@ class ModelWithInfo:
 
     def _learn(self, info: ModelInfo) -> None:
         """Replace the known properties, and write them. If writing fails, the model is asked again after the next start."""
+        info = msgspec.structs.replace(info, model=self._configured)
         if info == self._info:
             return
         self._info = info
         try:
             make_private(self._path.parent)
-            write_atomically(self._path, json.dumps({"model": self._configured, **msgspec.to_builtins(info)}))
+            write_atomically(self._path, json.dumps(msgspec.to_builtins(info)))
         except OSError as error:
             log.warning("what is known about the model cannot be written to %s: %s", self._path, error)
-
-    def _read_info(self) -> ModelInfo:
-        try:
-            content = json.loads(self._path.read_bytes())
-            return convert(content, ModelInfo) if content["model"] == self._configured else _UNKNOWN
-        except FileNotFoundError:
-            return _UNKNOWN
-        except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.ValidationError) as error:
-            log.warning("what is known about the model cannot be read; the model is asked again: %s", error)
-            return _UNKNOWN
 
 
 def model_options(settings: Settings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.attachments import DIRECTORY as ATTACHMENT_TEXTS
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.files import make_private, write_atomically
+from otterwiki_semantic.core.files import make_private, read_record, write_atomically
 
 _NOTE = "repository.json"
 _COMPARED = "shadow"
@@ -34,7 +34,7 @@ def claim_data_directory(data_dir: Path, repository: Repository) -> None:
     Errors: `RepositoryError` if git cannot identify the repository, and its path has changed.
     """
     shutil.rmtree(data_dir / _COMPARED, ignore_errors=True)
-    noted = _read_note(data_dir)
+    noted = read_record(data_dir / _NOTE, dict[str, str | None], "the repository is noted again") or {}
     path, root = str(repository.directory), noted.get("root")
     try:
         repository.head()  # raises an error if git cannot read the repository, which would look like one without commits
@@ -55,14 +55,6 @@ def claim_data_directory(data_dir: Path, repository: Repository) -> None:
     if noted != {"path": path, "root": root}:
         make_private(data_dir)
         write_atomically(data_dir / _NOTE, json.dumps({"path": path, "root": root}))
-
-
-def _read_note(data_dir: Path) -> dict[str, str | None]:
-    with suppress(OSError, ValueError):
-        found = json.loads((data_dir / _NOTE).read_bytes())
-        if isinstance(found, dict):
-            return found
-    return {}
 
 
 def _indexed_commits(data_dir: Path) -> Iterator[str]:
