@@ -13,7 +13,7 @@ from flask import current_app, has_app_context, url_for
 
 from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
-from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
+from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_notices, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
 from otterwiki_semantic.web import index_of, register, stylesheet
 from otterwiki_semantic.web import template_hooks as hooks
@@ -103,7 +103,7 @@ def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     """Yield notices for the administrator, logged at start."""
     for name in unencrypted_keys(settings):
         yield f"{name} is sent to another machine over http, readable by everyone on the way; use https"
-    yield from legacy_settings(app.config).notices
+    yield from legacy_notices(app.config)
     if EARLIER_PACKAGE in sys.modules:  # the wiki has imported all its plugins
         yield f"the earlier plugin is also installed and needlessly indexes the wiki: pip uninstall {EARLIER_DISTRIBUTION}"
 

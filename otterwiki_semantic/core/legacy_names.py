@@ -73,16 +73,10 @@ LEGACY_TOOLS: Mapping[str, LegacyTool] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LegacySettings:
-    """Settings derived from other tools' variables, by name, and a line about each for the log."""
-
-    settings: dict[str, str]
-    notices: tuple[str, ...]
-
-
-def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, str], bool]) -> LegacySettings:
-    """Return the settings for the variables of earlier searches and for removed settings, and a notice about each.
+def from_legacy_variables(
+    variables: Mapping[str, str], accepts: Callable[[str, str], bool]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the settings for the variables of earlier searches and for removed settings, and a notice about each variable.
 
     Existing settings take precedence, then the earlier plugin's variables. `accepts` returns whether a setting accepts a value;
     other values are ignored with a notice.
@@ -114,7 +108,7 @@ def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, 
     lines = (
         f"{', '.join(used)} ({origins.get(used[0], f'of {EARLIER_DISTRIBUTION}')}): {what}" for used, what in notices.items()
     )
-    return LegacySettings(settings, tuple(lines))
+    return settings, tuple(lines)
 
 
 def _server(given: Mapping[str, str]) -> dict[str, str]:

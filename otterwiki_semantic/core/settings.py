@@ -19,7 +19,7 @@ from otterwiki_semantic.core.addresses import is_on_this_machine
 from otterwiki_semantic.core.chunk_profiles import AUTO, EXAMPLE, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
-from otterwiki_semantic.core.legacy_names import PAGES, REMOVED, LegacySettings, from_legacy_variables
+from otterwiki_semantic.core.legacy_names import PAGES, REMOVED, from_legacy_variables
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"
@@ -371,7 +371,8 @@ def read_settings(
 ) -> Settings:
     """Return the settings; `repository` and `data_dir` override the configured ones. Errors: `ConfigError`."""
     given = _given(wiki_config, environment)
-    given |= from_legacy_variables(given, _accepts).settings
+    legacy, _ = from_legacy_variables(given, _accepts)
+    given |= legacy
     unknown = sorted(name for name in given.keys() - REMOVED if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
         meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
@@ -428,9 +429,9 @@ def fallback_settings(wiki_config: Mapping[str, Any], repository: Path) -> Setti
     return Settings(repository, Path(os.devnull), _given(wiki_config, os.environ).get("OTTERWIKI_API_KEY") or None)
 
 
-def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
-    """Return the settings taken from variables of earlier searches, and a notice about each."""
-    return from_legacy_variables(_given(wiki_config, environment), _accepts)
+def legacy_notices(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return a notice about each variable of an earlier search and each removed setting."""
+    return from_legacy_variables(_given(wiki_config, environment), _accepts)[1]
 
 
 def unencrypted_keys(settings: Settings) -> list[str]:

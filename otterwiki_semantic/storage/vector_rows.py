@@ -194,10 +194,9 @@ def largest(values: Floats, count: int) -> npt.NDArray[np.intp]:
 
 
 class StoredRows:
-    """The vectors of an index, read from the catalog; zeros for vectors that are no longer there."""
+    """The methods of `VectorRows` for vectors in the catalog; zeros for vectors that are no longer there."""
 
     is_exact = True
-    """Whether the format preserves vectors exactly."""
 
     def __init__(self, ids: npt.NDArray[np.uint8], places: npt.NDArray[np.int32], read: ReadVectors) -> None:
         """`ids` (rows x 16) and `places` (one per row) refer to the vectors; the place is 0 without a vector."""
@@ -207,7 +206,6 @@ class StoredRows:
 
     @cached_property
     def dimension(self) -> int:
-        """The length of a vector; 0 if there are no vectors."""
         return int(self.find(np.flatnonzero(self._places)[:1])[1].shape[1])
 
     def find(self, rows: npt.NDArray[np.intp]) -> tuple[list[int], Matrix]:
@@ -219,7 +217,6 @@ class StoredRows:
         return found, decode_vectors([stored[places[number]][1] for number in found])
 
     def vectors(self, rows: npt.NDArray[np.intp]) -> Matrix:
-        """Return the vectors of rows, in this order."""
         found, vectors = self.find(rows)
         if len(found) == len(rows):
             return vectors
@@ -229,12 +226,10 @@ class StoredRows:
         return matrix
 
     def compare(self, vector: Matrix, rows: Rows) -> Floats:
-        """Return the cosine similarity of each row to a vector."""
         parts = [block @ vector for _, block in self.each_block(rows)]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
     def each_block(self, rows: Rows) -> Iterator[tuple[slice, Matrix]]:
-        """Yield the vectors of the rows in parts, and their positions among the rows."""
         for start in range(0, len(rows), BLOCK):
             part = slice(start, start + BLOCK)
             yield part, self.vectors(rows[part])

@@ -16,7 +16,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.core.installation import NAME, pip_install, requirements
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION
-from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_settings
+from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_notices
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -138,7 +138,7 @@ def check_settings(context: DoctorContext) -> Iterator[Finding]:
         f"{_value(context, name)} ({'environment' if context.environment.get(name) else 'settings.cfg'})" for name in names
     )
     yield ok("settings", f"set: {', '.join(shown)}" if names else "none is set")
-    for notice in legacy_settings(context.wiki_config, context.environment).notices:
+    for notice in legacy_notices(context.wiki_config, context.environment):
         yield note("old setting", notice, "remove the variable, or set what it names")
 
 

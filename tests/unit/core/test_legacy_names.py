@@ -7,7 +7,7 @@ import json
 import pytest
 
 from otterwiki_semantic.core.legacy_names import PAGES
-from otterwiki_semantic.core.settings import legacy_settings, read_settings
+from otterwiki_semantic.core.settings import legacy_notices, read_settings
 
 WIKI = {"REPOSITORY": "/wiki/repository"}
 
@@ -30,7 +30,7 @@ WIKI = {"REPOSITORY": "/wiki/repository"}
 )
 def test_a_chroma_server_is_taken_if_it_was_asked_for(environment: dict[str, str], url: str | None) -> None:
     assert read_settings(WIKI, environment).chroma_url == url
-    notices = "\n".join(legacy_settings(WIKI, environment).notices)
+    notices = "\n".join(legacy_notices(WIKI, environment))
     assert [name for name in environment if name not in notices] == []
     assert ("SEMANTIC_CHROMA_URL=" in notices) is (url is not None)
     assert "hunter2" not in notices
@@ -51,7 +51,7 @@ def test_a_chroma_server_is_taken_if_it_was_asked_for(environment: dict[str, str
 )
 def test_the_model_is_taken_if_the_earlier_plugin_looked_at_it(environment: dict[str, str], model: str) -> None:
     assert read_settings(WIKI, environment).model == model
-    notices = "\n".join(legacy_settings(WIKI, environment).notices)
+    notices = "\n".join(legacy_notices(WIKI, environment))
     assert [name for name in environment if name not in notices] == []
 
 
@@ -65,7 +65,7 @@ def test_the_region_goes_with_the_model() -> None:
 def test_an_interval_that_makes_no_sense_stops_no_start(value: str, seconds: float) -> None:
     environment = {"CHROMA_SYNC_INTERVAL": value}
     assert read_settings(WIKI, environment).sync_interval == seconds
-    assert len(legacy_settings(WIKI, environment).notices) == bool(value)
+    assert len(legacy_notices(WIKI, environment)) == bool(value)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_interval_that_makes_no_sense_stops_no_start(value: str, seconds: flo
 )
 def test_chunk_sizes_of_other_searches_are_taken(environment: dict[str, str], chunks: str) -> None:
     assert read_settings(WIKI, environment).chunks == chunks
-    (notice,) = legacy_settings(WIKI, environment).notices
+    (notice,) = legacy_notices(WIKI, environment)
     said = "ignored, because it makes no SEMANTIC_CHUNKS" if chunks == "auto" else f"used as SEMANTIC_CHUNKS={chunks}; set that"
     assert f"{', '.join(environment)} (of another search): {said}" in notice
 
@@ -89,12 +89,12 @@ def test_chunk_sizes_of_other_searches_are_taken(environment: dict[str, str], ch
 def test_the_model_of_ollama_is_taken_unless_another_one_is_named() -> None:
     ollama = {"OLLAMA_EMBEDDING_MODEL": "nomic-embed-text"}
     assert read_settings(WIKI, ollama).model == "ollama:nomic-embed-text"
-    (notice,) = legacy_settings(WIKI, ollama).notices
+    (notice,) = legacy_notices(WIKI, ollama)
     assert notice.endswith("(of another search): used as SEMANTIC_MODEL=ollama:nomic-embed-text; set that instead")
     assert read_settings(WIKI, ollama | {"SEMANTIC_MODEL": "minilm"}).model == "minilm"
     both = {"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "onnx", **ollama}
     assert read_settings(WIKI, both).model == "minilm"
-    notices = "\n".join(legacy_settings(WIKI, both).notices)
+    notices = "\n".join(legacy_notices(WIKI, both))
     assert "OLLAMA_EMBEDDING_MODEL (of another search): ignored, because SEMANTIC_MODEL is that of otterwiki" in notices
 
 
@@ -103,7 +103,7 @@ def test_this_plugins_own_settings_win() -> None:
     wiki = {**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000", "SEMANTIC_CHUNKS": "long"}
     settings = read_settings(wiki, earlier | {"SEMANTIC_SYNC_INTERVAL": "45"})
     assert (settings.chroma_url, settings.sync_interval, settings.chunks) == ("http://new:8000", 45, "long")
-    server, interval, sizes = legacy_settings(wiki, earlier).notices
+    server, interval, sizes = legacy_notices(wiki, earlier)
     assert "CHROMADB_HOST" in server
     assert "ignored, because SEMANTIC_CHROMA_URL is set" in server
     assert "used as SEMANTIC_SYNC_INTERVAL=30" in interval
@@ -122,7 +122,7 @@ def test_this_plugins_own_settings_win() -> None:
 def test_removed_switches_are_pages_left_out(given: dict[str, object], pages: tuple[str, ...]) -> None:
     for wiki, environment in (({**WIKI, **given}, {}), (WIKI, {name: str(value) for name, value in given.items()})):
         assert read_settings(wiki, environment).pages == pages
-        (notice,) = legacy_settings(wiki, environment).notices
+        (notice,) = legacy_notices(wiki, environment)
         assert next(iter(given)) in notice
         assert "(removed, and not known to the next version)" in notice
         assert (f"used as SEMANTIC_PAGES={','.join(pages)}; set that instead" in notice) is (
@@ -141,7 +141,7 @@ def test_removed_switches_are_pages_left_out(given: dict[str, object], pages: tu
 )
 def test_a_removed_tenant_is_part_of_the_database(given: dict[str, str], database: str) -> None:
     assert read_settings(WIKI, given).chroma_database == database
-    (notice,) = legacy_settings(WIKI, given).notices
+    (notice,) = legacy_notices(WIKI, given)
     assert (f"used as SEMANTIC_CHROMA_DATABASE={database}" in notice) is database.startswith("acme/")
 
 
@@ -151,9 +151,9 @@ def test_a_removed_tenant_is_part_of_the_database(given: dict[str, str], databas
 def test_a_removed_setting_stops_no_start(name: str) -> None:
     for wiki, environment in (({**WIKI, name: 0}, {}), (WIKI, {name: "false"})):
         assert read_settings(wiki, environment) == read_settings(WIKI, {})
-        (notice,) = legacy_settings(wiki, environment).notices
+        (notice,) = legacy_notices(wiki, environment)
         assert notice.startswith(f"{name} (removed, and not known to the next version): not needed: ")
 
 
 def test_what_was_never_told_is_not_spoken_of() -> None:
-    assert legacy_settings(WIKI, {"AWS_DEFAULT_REGION": "x", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}).notices == ()
+    assert legacy_notices(WIKI, {"AWS_DEFAULT_REGION": "x", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}) == ()
