@@ -46,15 +46,14 @@ class JobLog:
     def syncing(self) -> Iterator[list[RebuildStatus]]:
         """End the jobs that the block adds to the list, with the block's result."""
         jobs: list[RebuildStatus] = []
-        error: Exception | None = None
         try:
             yield jobs
-        except Exception as failure:
-            error = failure
-            raise
-        finally:
+        except Exception as error:
             for job in jobs:
-                self.end(job if error else structs.replace(job, pages_done=job.pages_total), error)
+                self.end(job, error)
+            raise
+        for job in jobs:
+            self.end(structs.replace(job, pages_done=job.pages_total), None)
 
     def find(self, job: str) -> RebuildStatus:
         """Return a job; `JobNotFoundError` if the id is unknown or has expired."""

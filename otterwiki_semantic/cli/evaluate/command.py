@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,6 @@ from otterwiki_semantic.cli.common import (
 from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_unanswerable
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import QUESTIONS, comparison, failures, measure, plotter, read_run, table
-from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import as_wiki_text, page_indexing
 from otterwiki_semantic.core.errors import ConfigError
@@ -67,19 +66,16 @@ def _minimum(value: str) -> tuple[str, float]:
     raise click.BadParameter(f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {metrics}")
 
 
-def _chunk_profile(value: str) -> str:
-    try:
-        profile_named(value, window=1)
-    except ConfigError as error:
-        raise click.BadParameter(str(error)) from None
-    return value
+def _as_setting(setting: str, name: str) -> Callable[[str], str]:
+    """Return a function that reads an option as a setting is read."""
 
+    def read(value: str) -> str:
+        try:
+            return str(SETTINGS[setting].read(name, value))
+        except ConfigError as error:
+            raise click.BadParameter(str(error)) from None
 
-def _model(value: str) -> str:
-    try:
-        return str(SETTINGS["SEMANTIC_MODEL"].read("the model", value))
-    except ConfigError as error:
-        raise click.BadParameter(str(error)) from None
+    return read
 
 
 class _EvalGroup(click.Group):
@@ -110,7 +106,7 @@ def evaluate() -> None:
     "--chunks",
     "profiles",
     multiple=True,
-    type=_chunk_profile,
+    type=_as_setting("SEMANTIC_CHUNKS", "the profile"),
     metavar="PROFILE",
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
@@ -118,7 +114,7 @@ def evaluate() -> None:
     "--model",
     "models",
     multiple=True,
-    type=_model,
+    type=_as_setting("SEMANTIC_MODEL", "the model"),
     metavar="MODEL",
     help="Build an index with this embedding model, named as in SEMANTIC_MODEL, and use it; repeat to compare models.",
 )
