@@ -29,7 +29,6 @@ _MAX_MESSAGE = 10_000
 _MAX_BYTES = 512 * 1024 * 1024
 _TEMPORARY = frozenset({408, 409, 425, 429})
 _POLL_SECONDS = 0.1
-_EVENT_TYPES = ("text/event-stream",)
 _LINE_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
 
@@ -208,13 +207,14 @@ class JsonClient:
 
     async def _values(self, response: httpx.Response) -> AsyncIterator[Any]:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code != 200 or kind not in {*_EVENT_TYPES, *_LINE_TYPES}:
+        has_events = kind == "text/event-stream"
+        if response.status_code != 200 or not (has_events or kind in _LINE_TYPES):
             yield (await self._whole(response)).answer()
             return
         async for line in _lines(self._parts(response)):
-            if kind in _EVENT_TYPES and not line.startswith(b"data:"):
+            if has_events and not line.startswith(b"data:"):
                 continue  # the name of an event, or a comment
-            data = (line.removeprefix(b"data:") if kind in _EVENT_TYPES else line).strip()
+            data = line.removeprefix(b"data:").strip()
             if data == b"[DONE]":
                 return
             if data:

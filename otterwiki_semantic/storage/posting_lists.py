@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.vector_rows import Floats
 
 Ids = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
 WordSets = npt.NDArray[np.uint64]
 
 _K1, _B = 1.2, 0.75

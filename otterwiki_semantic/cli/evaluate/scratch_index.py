@@ -46,6 +46,6 @@ def scratch_index(
 
 def _words_of_chunks(path: Path) -> list[int]:
     """Return the number of words of each chunk in a catalog, with overlaps, without heading paths."""
-    with closing(Catalog(path)) as catalog:
+    with closing(Catalog(path, vectors="disk")) as catalog:
         chunks = catalog.reader.chunks(catalog.reader.exact_index().columns.ids.tolist()).values()
         return [count_words(chunk.text[chunk.prefix_length :]) for chunk in chunks]
