@@ -5,6 +5,6 @@ into sections, `pages` handles titles, outlines and links, `chunking` divides a 
 shown, `analysis` extracts the words for the keyword index, and `excerpts` selects the part of a chunk to show.
 """
 
-from otterwiki_semantic.content.excerpts import excerpt_window
+from otterwiki_semantic.content.excerpts import excerpt_window, row_parts
 from otterwiki_semantic.content.folder import Folder
 from otterwiki_semantic.content.git import PageFile, Repository

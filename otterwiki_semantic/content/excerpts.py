@@ -1,13 +1,15 @@
-"""Excerpts: the part of a passage that shows why it matches."""
+"""Excerpts: the part of a passage that shows why it matches, and table rows as text."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from otterwiki_semantic.content.sentences import sentence_ends
 
 Range = tuple[int, int]
+T = TypeVar("T")
 
 _VISIBLE = 7 / 18
 """Share of an excerpt that is visible everywhere; it should contain most matches."""
@@ -43,6 +45,17 @@ def excerpt_window(
         elif is_filled or begin == start or len(text) - first < least // 2:
             first = min(first, _start_of_word(text, begin, start, _LONGEST_WORD))
     return first, len(text) if len(text) - first <= size else _end_of_word(text, first, first + size)
+
+
+def row_parts(cells: Sequence[T], names: Sequence[T]) -> Iterator[T | str]:
+    """Yield the parts of a table row as text: `nightly · kept: 14`. Without a name for each cell, no cell has one."""
+    filled = [at for at, cell in enumerate(cells) if cell]
+    for at in filled:
+        if at != filled[0]:
+            yield " · "
+        if at and len(names) >= len(cells) and (name := names[at]):
+            yield from (name, ": ")
+        yield cells[at]
 
 
 def _best_start(text: str, start: int, matches: Sequence[Range], size: int) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import takewhile
 from typing import NamedTuple
 
+from otterwiki_semantic.content.excerpts import row_parts
+from otterwiki_semantic.content.markdown import is_table_rule
 from otterwiki_semantic.content.markdown.otterwiki import wiki_link_target
 from otterwiki_semantic.content.pages.links import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
@@ -30,6 +33,9 @@ _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r" ?(?:\| ?)+")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_NAME = "\0"
+"""Replaces a name while the row around it is made text."""
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -73,7 +79,7 @@ def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
-    before, after = _around(markdown, match.start(), match.end())
+    before, after = _around_in_row(markdown, *match.span()) or _around(markdown, *match.span())
     found = f"{before}{' '.join(match[0].split())}"
     return Occurrence(f"{found}{after}", text.count("\n", 0, match.start()) + 1, (len(before), len(found)))
 
@@ -100,11 +106,9 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
-    """Return the words before and after a range, from its paragraph or table row, without cut words and URLs."""
-    is_row = "|" in markdown[markdown.rfind("\n", 0, start) + 1 : start]
-    border = "\n" if is_row else "\n\n"
-    before, last = markdown.rfind(border, 0, start), markdown.find(border, end)
-    first, last = 0 if before < 0 else before + len(border), len(markdown) if last < 0 else last
+    """Return the words before and after a range, from its paragraph, without cut words and URLs."""
+    before, last = markdown.rfind("\n\n", 0, start), markdown.find("\n\n", end)
+    first, last = 0 if before < 0 else before + 2, len(markdown) if last < 0 else last
     begin, rest = "", ""
     if start - first > _EXCERPT // 2:
         first, begin = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start, "… "
@@ -113,7 +117,27 @@ def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
     return begin + _as_line(markdown[first:start]).lstrip(" -;"), _as_line(markdown[end:last]).rstrip(" -;") + rest
 
 
+def _around_in_row(markdown: str, start: int, end: int) -> tuple[str, str] | None:
+    """Return the text of a table row before and after a range in it, or None if the range is not in a table."""
+    first, last = markdown.rfind("\n", 0, start) + 1, markdown.find("\n", end)
+    above = list(takewhile(lambda line: "|" in line, reversed(markdown[:first].split("\n")[:-1])))
+    head = next((above[at + 1] for at, line in enumerate(above[:-1]) if is_table_rule(line)), None)
+    if head is None:
+        return None
+    row = f"{markdown[first:start]}{_NAME}{markdown[end : last if last >= 0 else None]}"
+    before, _, after = "".join(row_parts(_cells(row), _cells(head))).partition(_NAME)
+    if len(before) > _EXCERPT // 2:
+        before = f"… {before[-_EXCERPT // 2 :].partition(' ')[2]}"
+    if len(after) > _EXCERPT // 2:
+        after = f"{after[: _EXCERPT // 2].rpartition(' ')[0]} …"
+    return before, after
+
+
+def _cells(row: str) -> list[str]:
+    return [_as_line(cell).strip() for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))]
+
+
 def _as_line(markdown: str) -> str:
-    """Return Markdown as one line, with semicolons between list items and table cells, and links as text."""
+    """Return Markdown as one line, with semicolons between list items, and links as text."""
     text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n| ", markdown))
     return _SEPARATORS.sub("; ", _SPACES.sub(" ", text))

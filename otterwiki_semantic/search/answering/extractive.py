@@ -15,6 +15,7 @@ from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
+from otterwiki_semantic.content import row_parts
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.statements import StatementKind
@@ -39,8 +40,6 @@ _LEAST_COVERAGE = 0.6
 _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.COMMAND})
 """Types that a lead must have. The other types are too uncertain to require and only raise a unit's score."""
 _CELL = " | "
-_PAIR = 2
-"""Columns of a table whose rows are facts on their own: `nightly: off`, or with a mere number `Nightly, kept: 14`."""
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
@@ -150,9 +149,7 @@ class _Candidate(NamedTuple):
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
-        return not self.text.endswith(_UNFINISHED) and (
-            kind not in _REQUIRED or has_answer(kind, self._text(self.unit.range, is_short=False), languages)
-        )
+        return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
 
     def answer(self, kind: AnswerType | None) -> Extract:
         """Return the answer to a question of a type: the unit, or the list with the steps."""
@@ -165,21 +162,15 @@ class _Candidate(NamedTuple):
         kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
         return Extract(self.hit.at(self.unit), (self.text,), kind)
 
-    def _text(self, place: tuple[int, int], *, is_short: bool = True) -> str:
-        """Return a unit that is readable on its own; rows get the names of their columns, with `is_short` from three on."""
+    def _text(self, place: tuple[int, int]) -> str:
+        """Return a unit that is readable on its own; rows get the names of their columns."""
         if self.unit.kind is UnitKind.CODE:
             return self.hit.snippet[slice(*place)]
         text = self.visible[slice(*place)]
         if self.unit.kind is not UnitKind.ROW:
             return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
-        cells = [cell.strip() for cell in text.split(_CELL)]
-        names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
-        plain = ": ".join(filter(None, cells))
-        if len(names) != len(cells):
-            return plain
-        if is_short and len(cells) == _PAIR:
-            is_number = cells[1] and not any(map(str.isalpha, cells[1]))
-            name = cells[0].capitalize() if cells[0].islower() and cells[0].isalpha() else cells[0]
-            return f"{name}, {names[1].strip()}: {cells[1]}" if is_number else plain
-        named = "; ".join(f"{name.strip()}: {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
-        return " – ".join(filter(None, (cells[0], named)))
+        header = self.visible[slice(*self.unit.header)] if self.unit.header else ""
+        cells, names = ([cell.strip() for cell in f" {row} ".split(_CELL)] for row in (text, header))
+        if cells[0].islower() and cells[0].isalpha():
+            cells[0] = cells[0].capitalize()
+        return "".join(row_parts(cells, names))

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from typing import Literal
 from urllib.parse import quote
 
-from otterwiki_semantic.content import excerpt_window
+from otterwiki_semantic.content import excerpt_window, row_parts
 
 _CUT = "… "
 _ENDS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：", "；", "、")
@@ -18,7 +18,7 @@ _MAX_CHARACTERS = 360
 _LINES, _LINE = 2, 80
 """How many lines an excerpt has, and the characters of one beside the preview."""
 _MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
-_CELL = " | "
+_CELL, _LINE_END = re.compile(r"(?:\A| )\|(?: |\Z)"), re.compile("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,11 @@ def excerpt(
 
     `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
     """
-    return tuple(_cut(list(_lines(_spans(text, start, highlights, best_sentence)))))
+    matches = [(begin, end) for begin, end in highlights if begin >= start]
+    first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
+    block = text[:first].rfind("\n\n") + 2
+    head = text[block:].partition("\n")[0] if text[block:first].strip() else ""
+    return tuple(_cut(list(_lines(_spans(text, start, first, last, matches), head))))
 
 
 def _cut(lines: list[Line]) -> Iterator[Line]:
@@ -75,11 +79,8 @@ def _shortened(spans: Iterable[Span], size: int) -> Iterator[Span]:
         yield span
 
 
-def _spans(
-    text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None
-) -> tuple[Span, ...]:
-    matches = [(begin, end) for begin, end in highlights if begin >= start]
-    first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
+def _spans(text: str, start: int, first: int, last: int, matches: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+    """Return the text from `first` to `last` with the matches in it, and … where it is cut."""
     spans = [Span(_CUT)] if text[start:first].strip() else []
     at = first
     for begin, end in matches:
@@ -90,9 +91,10 @@ def _spans(
     return tuple(span for span in spans if span.text)
 
 
-def _lines(spans: Iterable[Span]) -> Iterator[Line]:
-    """Yield the lines of an excerpt: adjacent prose and table rows as one line."""
-    found = chain.from_iterable(map(_lines_of_block, _paragraphs(spans)))
+def _lines(spans: Iterable[Span], head: str) -> Iterator[Line]:
+    """Yield the lines of an excerpt: adjacent prose and table rows as one line. `head` is the first line of a cut block."""
+    blocks = list(_paragraphs(spans))
+    found = chain.from_iterable(_lines_of_block(block, "" if at else head) for at, block in enumerate(blocks))
     for is_flow, lines in groupby(found, key=lambda line: line.kind == "text"):
         if not is_flow:
             yield from lines
@@ -107,26 +109,36 @@ def _lines(spans: Iterable[Span]) -> Iterator[Line]:
 
 def _paragraphs(spans: Iterable[Span]) -> Iterator[list[list[Span]]]:
     """Yield the lines between two empty lines."""
-    lines: list[list[Span]] = [[]]
-    for span in spans:
-        first, *others = span.text.split("\n")
-        lines[-1].append(replace(span, text=first))
-        lines += [[replace(span, text=text)] for text in others]
-    for is_text, block in groupby(lines, key=lambda line: not _text(line).isspace() and bool(_text(line))):
+    for is_text, block in groupby(_split(spans, _LINE_END), key=lambda line: not _text(line).isspace() and bool(_text(line))):
         if is_text:
             yield list(block)
+
+
+def _split(spans: Iterable[Span], separator: re.Pattern[str]) -> list[list[Span]]:
+    parts: list[list[Span]] = [[]]
+    for span in spans:
+        first, *others = separator.split(span.text)
+        parts[-1].append(replace(span, text=first))
+        parts += [[replace(span, text=text)] for text in others]
+    return parts
 
 
 def _text(line: Iterable[Span]) -> str:
     return "".join(span.text for span in line)
 
 
-def _lines_of_block(block: list[list[Span]]) -> Iterator[Line]:
-    """Yield list items, table rows as one line, without their header if it is not cut off, lines of code, or a paragraph."""
+def _lines_of_block(block: list[list[Span]], head: str) -> Iterator[Line]:
+    """Yield list items, table rows as one line, lines of code, or a paragraph; `head` is the first line if that is cut off."""
     markers = [_MARKER.match(_text(line)) for line in block]
-    if all(_CELL in _text(line) for line in block) and not any(markers):
-        first, *others = block[1:] if block[1:] and block[0][0].text != _CUT else block
-        yield Line("text", (*_row(first), *(span for row in others for span in (Span("; "), *_row(row)))))
+    if all(_CELL.search(_text(line)) for line in block) and not any(markers):
+        cut = [Span(_CUT)] if block[0][0].text == _CUT else []
+        lines = [block[0][len(cut) :], *block[1:]]
+        names, *rows = map(_cells, [[Span(head)], *lines] if head else lines)
+        first, *others = rows or [names]
+        flow = [*cut, *_row(first, names[-len(first) :] if rows else [])]  # a row that is cut has fewer cells
+        for row in others:
+            flow += [Span("; "), *_row(row, names)]
+        yield Line("text", tuple(flow))
         return
     kind: Literal["text", "code"] = "text" if any(markers) or len(block) == 1 else "code"
     for line, marker in zip(block, markers, strict=True):
@@ -144,16 +156,14 @@ def _without(line: Iterable[Span], length: int) -> Iterator[Span]:
         length = max(0, length - len(span.text))
 
 
-def _row(line: Iterable[Span]) -> Iterator[Span]:
-    """Yield a table row as prose: `nightly: 14, kept`."""
-    separator = ": "
-    for span in line:
-        first, *others = span.text.split(_CELL)
-        text = first
-        for cell in others:
-            text += separator + cell
-            separator = ", "
-        yield replace(span, text=text)
+def _cells(line: Iterable[Span]) -> list[tuple[Span, ...]]:
+    """Return the cells of a table row; those without text are empty."""
+    return [tuple(cell) if _text(cell).strip() else () for cell in _split(line, _CELL)]
+
+
+def _row(cells: list[tuple[Span, ...]], names: list[tuple[Span, ...]]) -> Iterator[Span]:
+    for part in row_parts(cells, names):
+        yield from (Span(part),) if isinstance(part, str) else part
 
 
 _MAX_WORDS, _MIN_WORDS = 8, 2
@@ -187,7 +197,7 @@ def text_fragment(
 
 def _whole(unit: str) -> str:
     """Return the directive that marks a whole sentence, item or row; a long one is given by its beginning and end."""
-    cells = [cell.strip() for cell in _MARKER.sub("", unit, count=1).split(_CELL) if cell.strip()]
+    cells = [cell.strip() for cell in _CELL.split(_MARKER.sub("", unit, count=1)) if cell.strip()]
     if len(cells) > 1:
         return f":~:text={_encoded(cells[0])},{_encoded(cells[-1])}"
     words = cells[0].split() if cells else []
