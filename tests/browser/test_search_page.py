@@ -291,8 +291,8 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
     ("asked", "said"),
     [
         ("q=" + "x" * 2001, "2,001 characters"),
-        ("q=x&mode=odd", "Match cannot be “odd”"),
-        ("q=x&path=%00", "Folder cannot be"),
+        ("q=x&mode=odd", "“Match” cannot be “odd”. Choose best, meaning only or exact words."),
+        ("q=x&path=%00", "“Folder” cannot be"),
     ],
 )
 def test_what_cannot_be_asked_is_told(site: LiveWiki, asked: str, said: str) -> None:
@@ -329,7 +329,7 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
 
 def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=zigbee&category={'x' * 1001}")
-    expect(page.locator("#semantic-results .alert")).to_contain_text("Category cannot be “xxx")
+    expect(page.locator("#semantic-results .alert")).to_contain_text("“Category” cannot be “xxx")
     page.get_by_role("link", name="Remove Category").click()
     expect(page.locator("a.semantic-passage").first).to_be_visible()
     expect(page.get_by_label("Question or words")).to_be_focused()

@@ -28,7 +28,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.results import by_page, passage_excerpt, passage_url, trail
+from otterwiki_semantic.web.pages.results import by_page, marked_name, passage_excerpt, passage_url, trail
 
 _NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
 _UNITS = 6
@@ -164,7 +164,7 @@ def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[
         names, folder = trail(hit), hit.path.rpartition("/")[0]
         *above, label = (*names, "") if hit.path in listed and not names[1:] else names
         place = (f"{folder}/", *above) if folder and titles[hit.title] > 1 else tuple(above)
-        spans, url, excerpt = (Span(label),) if label else (), passage_url(hit), passage_excerpt(hit)
+        spans, url, excerpt = tuple(marked_name(hit, label)) if label else (), passage_url(hit), passage_excerpt(hit)
         yield Option("passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 

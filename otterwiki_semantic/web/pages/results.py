@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from otterwiki_semantic.content.analysis import sentence_ranges
-from otterwiki_semantic.core.humanize import count, day, ordinal
+from otterwiki_semantic.core.humanize import count, day
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
 from otterwiki_semantic.web.pages.excerpts import Line, Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
@@ -22,12 +22,13 @@ _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
 _ALL, _MOST = 0.99, 0.5
 """Shares of the words of a query."""
+_RANKS = {1: "closest in meaning", 2: "2nd closest in meaning", 3: "3rd closest in meaning"}
 _RULES = {
     "exact title": "title matches",
     "pinned answer": "pinned to this question",
-    "reranker": "reranked",
-    "updated": "by date",
-    "diversity": "differs from those above",
+    "reranker": "moved by the reranker",
+    "updated": "sorted by date",
+    "diversity": "adds to those above",
 }
 
 
@@ -119,15 +120,15 @@ def trail(hit: Hit) -> tuple[str, ...]:
     return (cited_title(hit.title, hit.kind, hit.page_number), *hit.section_path[1:])
 
 
-@pages.app_template_global("semantic_title")
-def marked_title(hit: Hit) -> Iterator[Span]:
-    """Yield the title of a passage's page in parts, with its words that match."""
-    start, at = hit.snippet.find(hit.title, 0, hit.prefix_length), 0
+@pages.app_template_global("semantic_marked")
+def marked_name(hit: Hit, name: str) -> Iterator[Span]:
+    """Yield a title or heading of a passage in parts, with its words that match."""
+    start, at = hit.snippet.find(name), 0
     for begin, end in hit.highlights:
-        if 0 <= start <= begin and end <= start + len(hit.title):
-            yield from (Span(hit.title[at : begin - start]), Span(hit.snippet[begin:end], is_match=True))
+        if 0 <= start <= begin and end <= start + len(name):
+            yield from (Span(name[at : begin - start]), Span(hit.snippet[begin:end], is_match=True))
             at = end - start
-    yield Span(hit.title[at:])
+    yield Span(name[at:])
 
 
 @pages.app_template_global("semantic_reasons")
@@ -147,10 +148,10 @@ def reasons(hit: Hit, query: str) -> tuple[str, ...]:
         _RULES.get(why.rule),
         f"words in {_place_of_names(hit)}" if why.names and why.rule != "exact title" else None,
         ("contains the word" if len(query.split()) == 1 else f"contains {share} words") if why.keyword.rank else None,
-        ("closest in meaning" if rank == 1 else f"{ordinal(rank)} closest in meaning") if (rank := why.semantic.rank) else None,
-        "page as a whole fits" if why.page_credit else None,
-        "often linked" if why.links else None,
-        "recent" if why.recency else None,
+        _RANKS.get(rank, "similar meaning") if (rank := why.semantic.rank) else None,
+        "rest of the page fits" if why.page_credit else None,
+        "many pages link here" if why.links else None,
+        "changed recently" if why.recency else None,
     )
     return tuple(filter(None, known))
 

@@ -30,6 +30,7 @@ _Filter = tuple[str, str]
 """The name of a filter, and its value."""
 MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
+_CHOICES = {"mode": MODES, "sort": SORTS}
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _EXAMPLES, _EXAMPLES_FROM = 3, 20
 _ASKABLE = re.compile(r"[^!-~]")
@@ -68,11 +69,15 @@ def results() -> ResponseReturnValue:
 @pages.get("/passage")
 @guarded("READ")
 def passage() -> ResponseReturnValue:
-    """Return lines of a page as the wiki renders them."""
+    """Return lines of a page, or those of them in a section (`anchor`), as the wiki renders them."""
     try:
         path = page_path(query_text(request.args.get("path"), "path"))
-        asked = parse_parameters(PageRequest, {"lines": request.args.get("lines")})
-        source = "".join(part.content for part in extension().pages.page(path, asked).parts or ())
+        anchors = [f"#{anchor}" for anchor in request.args.getlist("anchor")]
+        asked = parse_parameters(PageRequest, {"lines": request.args.get("lines"), "section": anchors})
+        *sections, lines = extension().pages.page(path, asked).parts or ()
+        first = max(part.start_line for part in (*sections, lines))
+        last = min(part.end_line for part in (*sections, lines))
+        source = "\n".join(lines.content.split("\n")[first - lines.start_line : last - lines.start_line + 1])
     except SemanticError as error:
         return render_part("passage.html", message=message_of(error)), status_of(error)
     return render_part("passage.html", content=extension().renderer.html(source[:_MAX_RENDERED]))
@@ -124,7 +129,9 @@ def _said(error: SemanticError) -> dict[str, Any]:
     if name not in _NAMES:
         return {"message": message_of(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    return {"message": f"This link is broken: {_NAMES[name]} cannot be “{value}”.", "without_it": True}
+    *others, last = (text for _, text in _CHOICES.get(name, ((None, "another value"),)))
+    offered = f"{', '.join(others)} or {last}" if others else last
+    return {"message": f"“{_NAMES[name]}” cannot be “{value}”. Choose {offered}.", "without_it": True}
 
 
 def _menus(answer: Answer | None, chosen: list[_Filter], without: dict[_Filter, Answer] | None = None) -> list[Menu]:

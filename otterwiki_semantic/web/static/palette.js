@@ -182,7 +182,6 @@ async function load(name, parameters) {
   } catch (error) {
     if (error.name === "AbortError") return;
     status.replaceChildren(failure(error, search));
-    settle();
     activate();
   }
 }

@@ -135,10 +135,9 @@ results.addEventListener("toggle", async ({ target }) => {
   const { source } = target.dataset;
   if (!source || !target.open) return;
   delete target.dataset.source;
-  const part = await fetchPart(source).catch(() => null);
-  if (part) tidy(part.content);
-  const content = part?.content.querySelector(".semantic-rendered");
+  const part = await fetchPart(source).catch(() => {}), content = part?.content.querySelector(".semantic-rendered");
   if (content) {
+    tidy(content);
     mark(target.parentNode, content.querySelectorAll("*"));
     target.querySelector(".semantic-rendered").replaceWith(content);
   }
@@ -154,8 +153,9 @@ addEventListener("popstate", () => {
   show(url);
 });
 
-/** Offer the whole passage only where its excerpt is cut. All are measured before one is hidden: in one layout. */
+/** Offer the whole passage only where its excerpt is cut, and count the filters in use. All are measured before one is hidden: in one layout. */
 function fit() {
+  form.lastElementChild.dataset.used = controls.querySelectorAll("a").length || "";
   for (const each of results.querySelectorAll(".semantic-open")) {
     const { textContent, scrollHeight, clientHeight } = each.parentNode.querySelector(".semantic-excerpt");
     queueMicrotask(() => each.hidden = clientHeight && clientHeight >= scrollHeight && !/^…|…$/.test(textContent));

@@ -4,7 +4,7 @@ import { delayed, element, latest } from "./parts.js";
 const PAUSE_MS = 2000;
 const panel = document.getElementById("semantic-writing");
 const { source, path } = panel.dataset;
-const warning = document.getElementById("semantic-existing"), told = warning.querySelector("span"), existing = told.textContent;
+const warning = document.getElementById("semantic-existing");
 const said = panel.querySelector("[role=status]");
 const next = latest();
 const later = delayed(ask, PAUSE_MS);
@@ -39,8 +39,8 @@ const group = (name, entries) => (entries.length ? [element("h3", { textContent:
 
 /** Say above the editor which pages may be about the same already. */
 function warn(pages) {
-  const open = ({ url, title }) => element("a", { className: "btn btn-sm", href: url, target: "_blank", rel: "noopener", textContent: "Open it", ariaLabel: `Open ${title}` });
-  told.replaceChildren(existing, ...pages.flatMap((page) => [element("bdi", { textContent: page.title }), " ", open(page), " "]));
+  for (const each of warning.querySelectorAll("a")) each.remove();
+  warning.firstElementChild.append(...pages.map(({ url, title }) => element("a", { className: "btn btn-sm", href: url, target: "_blank", rel: "noopener", textContent: `Open “${title}”` })));
   warning.hidden = !pages.length;
 }
 
@@ -56,7 +56,7 @@ function show({ mentions, pages, duplicates = [] }) {
   const list = (found) => found.map((page) => entry(page, () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
-    ...group("Unlinked mentions", named.map((each) => entry(each, () => linkPhrase(each)))),
+    ...group("Mentioned, not linked yet", named.map((each) => entry(each, () => linkPhrase(each)))),
     ...group("Related pages", list(near)),
   );
   const beside = document.getElementById("extra-nav"); // which narrow windows have no room for

@@ -10,7 +10,7 @@ from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshne
 from otterwiki_semantic.web.pages.results import (
     filter_menus,
     filter_name,
-    marked_title,
+    marked_name,
     passage_excerpt,
     reasons,
     results_view,
@@ -97,7 +97,11 @@ def test_the_words_of_a_title_that_match_are_marked() -> None:
     hit = make_hit(
         snippet="[Home automation] A home.", prefix_length=18, title="Home automation", highlights=((6, 16), (20, 24))
     )
-    assert [(span.text, span.is_match) for span in marked_title(hit)] == [("Home ", False), ("automation", True), ("", False)]
+    assert [(span.text, span.is_match) for span in marked_name(hit, hit.title)] == [
+        ("Home ", False),
+        ("automation", True),
+        ("", False),
+    ]
 
 
 def test_reasons_that_passages_share_are_told_once() -> None:
@@ -105,7 +109,7 @@ def test_reasons_that_passages_share_are_told_once() -> None:
     first = make_hit(explain=why)
     hits = [first, msgspec.structs.replace(first, explain=msgspec.structs.replace(why, semantic=RetrieverScore(5, 0.4)))]
     assert shared_reasons(hits, "level of water") == ["contains most words"]
-    assert shared_reasons(hits[1:], "level of water", ["contains most words"]) == ["5th closest in meaning"]
+    assert shared_reasons(hits[1:], "level of water", ["contains most words"]) == ["similar meaning"]
     assert shared_reasons([make_hit()], "level of water") == []
 
 
