@@ -49,8 +49,8 @@ def excerpt(
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
     block = text[:first].rfind("\n\n") + 2
-    head = text[block:].partition("\n")[0] if text[block:first].strip() else ""
-    return tuple(_cut(list(_lines(_spans(text, start, first, last, matches), head))))
+    head, is_cut_off, _ = text[block:first].partition("\n")
+    return tuple(_cut(list(_lines(_spans(text, start, first, last, matches), head if is_cut_off else ""))))
 
 
 def _cut(lines: list[Line]) -> Iterator[Line]:
@@ -136,6 +136,7 @@ def _lines_of_block(block: list[list[Span]], head: str) -> Iterator[Line]:
         names, *rows = map(_cells, [[Span(head)], *lines] if head else lines)
         first, *others = rows or [names]
         flow = [*cut, *_row(first, names[-len(first) :] if rows else [])]  # a row that is cut has fewer cells
+        names = [(Span(_text(name)),) if name else () for name in names]  # marked once
         for row in others:
             flow += [Span("; "), *_row(row, names)]
         yield Line("text", tuple(flow))

@@ -129,9 +129,9 @@ def _said(error: SemanticError) -> dict[str, Any]:
     if name not in _NAMES:
         return {"message": message_of(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    *others, last = (text for _, text in _CHOICES.get(name, ((None, "another value"),)))
+    *others, last = (text for _, text in _CHOICES.get(name, ((None, "another one"),)))
     offered = f"{', '.join(others)} or {last}" if others else last
-    return {"message": f"“{_NAMES[name]}” cannot be “{value}”. Choose {offered}.", "without_it": True}
+    return {"message": f"“{value}” is not a choice of “{_NAMES[name]}”. Choose {offered}.", "without_it": True}
 
 
 def _menus(answer: Answer | None, chosen: list[_Filter], without: dict[_Filter, Answer] | None = None) -> list[Menu]:

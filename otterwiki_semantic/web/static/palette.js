@@ -167,7 +167,7 @@ async function load(name, parameters) {
     const part = await fetchPart(`${SEARCH}/palette?${asQuery({ part: name, ...parameters })}`, { signal });
     if (signal.aborted) return;
     const content = part.content.querySelector("[data-palette]");
-    if (!content) throw new Error("an error page of a proxy");
+    if (!content) throw Error("proxy");
     const nearest = content.querySelector("[data-nearest]");
     nearest?.remove();
     fill(name, ...content.children);

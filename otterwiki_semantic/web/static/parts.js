@@ -11,7 +11,7 @@ export const isPlainClick = (event) => !(event.ctrlKey || event.metaKey || event
 /** Fetch a part of a page: its text, its nodes, and whether it is no error page. Rejects without a reply, or without permission. */
 export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "manual", ...options });
-  if (reply.type === "opaqueredirect" || reply.status === 403) throw new Error("no permission", { cause: "login" });
+  if (reply.type === "opaqueredirect" || reply.status === 403) throw Error("forbidden", { cause: 1 });
   const text = (await reply.text()).trim();
   const part = element("template", { innerHTML: text });
   return { text, content: part.content, isOk: reply.ok };

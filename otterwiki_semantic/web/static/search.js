@@ -53,7 +53,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
     if (signal.aborted) return;
     const summary = content.firstElementChild?.dataset.summary;
     const menus = content.querySelector("[data-controls]");
-    if (!menus) throw new Error("an error page of a proxy");
+    if (!menus) throw Error("proxy");
     const used = document.activeElement, isRead = results.contains(used), isMenu = controls.contains(used);
     if (shown !== text && !(isPolling && isRead)) {
       controls.replaceChildren(...menus.childNodes);
@@ -155,7 +155,7 @@ addEventListener("popstate", () => {
 
 /** Offer the whole passage only where its excerpt is cut, and count the filters in use. All are measured before one is hidden: in one layout. */
 function fit() {
-  form.lastElementChild.dataset.used = controls.querySelectorAll("a").length || "";
+  form.lastElementChild.lastChild.data = ` ${controls.querySelectorAll("a").length || ""}`;
   for (const each of results.querySelectorAll(".semantic-open")) {
     const { textContent, scrollHeight, clientHeight } = each.parentNode.querySelector(".semantic-excerpt");
     queueMicrotask(() => each.hidden = clientHeight && clientHeight >= scrollHeight && !/^…|…$/.test(textContent));

@@ -160,9 +160,13 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         ("- nights\n2. weeks", [("item", "•", "nights"), ("item", "2.", "weeks")]),
         (f"{table}\n\nAll of it.\n\n- nights", [rows, ("item", "•", "nights")]),
         ("kind | kept", [("text", "", "kind · kept")]),
+        ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly · kept: 14")]),
         ("set a\nset b", [("code", "", "set a"), ("code", "", "set b")]),
     ):
-        lines = [(line.kind, line.marker, "".join(span.text for span in line.spans)) for line in excerpt(text, 0, [])]
+        lines = [
+            (line.kind, line.marker, "".join(span.text for span in line.spans))
+            for line in excerpt(text, text.find("]") + 1, [])
+        ]
         assert lines == expected
 
 
