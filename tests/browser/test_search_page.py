@@ -374,6 +374,7 @@ def test_a_phone_shows_filters_in_use_with_their_cross_and_the_others_on_demand(
         assert first["y"] < 250
         page.goto(f"{site.url}{SEARCH}?q=backup&path=procedures/&updated_since=2020-01-01")
         expect(options).to_have_count(2)
+        expect(page.get_by_title("Filters")).to_have_text("2")
         assert len({box["y"] for used in options.all() if (box := used.bounding_box())}) == 1, "in one line"
         for used in options.all():
             used.get_by_role("link").scroll_into_view_if_needed()
@@ -415,6 +416,12 @@ def test_a_passage_is_opened_in_place_as_the_wiki_shows_it(page: Page, site: Liv
     page.get_by_text("Show whole passage").first.click()
     expect(page.locator(".semantic-rendered table").first).to_be_visible()
     assert violations(page, ".semantic-rendered") == []
+    page.goto(f"{site.url}{SEARCH}?q=backup")
+    passage = page.locator(".semantic-passages > li", has_text="Testing").first
+    passage.get_by_text("Show whole passage").click()
+    expect(passage.get_by_text("Hide")).to_be_visible()
+    expect(passage.locator(".semantic-rendered")).to_contain_text("fetches 200 random files")
+    expect(passage.locator(".semantic-rendered")).not_to_contain_text("Retention")
 
 
 def test_what_a_page_positions_stays_in_the_preview(page: Page, site: LiveWiki) -> None:
