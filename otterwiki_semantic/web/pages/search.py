@@ -73,7 +73,7 @@ def passage() -> ResponseReturnValue:
     try:
         path = page_path(query_text(request.args.get("path"), "path"))
         anchors = [f"#{anchor}" for anchor in request.args.getlist("anchor")]
-        asked = parse_parameters(PageRequest, {"lines": request.args.get("lines"), "section": anchors})
+        asked = parse_parameters(PageRequest, {"lines": query_text(request.args.get("lines"), "lines"), "section": anchors})
         *sections, lines = extension().pages.page(path, asked).parts or ()
         first = max(part.start_line for part in (*sections, lines))
         last = min(part.end_line for part in (*sections, lines))
