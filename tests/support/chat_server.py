@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from typing import Any, Self
+
+from tests.support.http_server import Handler, HttpServer
 
 PROVIDERS = ("ollama", "openai", "anthropic")
 _PROVIDER_OF_PATH = {"/api/chat": "ollama", "/chat/completions": "openai", "/messages": "anthropic"}
@@ -81,7 +82,9 @@ def refusing(status: int, message: str, **headers: str) -> Script:
     """Return a script that refuses with a status."""
 
     def script(_body: dict[str, Any], _provider: str) -> Iterable[bytes]:
-        raise RefusalError(status, {"error": {"message": message}}, headers)
+        raise RefusalError(
+            status, {"error": {"message": message}}, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
 
     return script
 
@@ -104,50 +107,47 @@ class ChatServer:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.hung_up = threading.Event()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
+        self._http = _Http(_Asked)
         self._http.owner = self
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        self.url = self._http.url
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        self._http.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.__exit__()
 
     def told(self) -> str:
         """Return all that the last request said to the model."""
         return json.dumps(self.requests[-1], ensure_ascii=False)
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
+class _Http(HttpServer):
     owner: ChatServer
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Asked(Handler):
     server: _Http
 
-    def do_GET(self) -> None:
-        self._send(200, {"data": [{"id": name} for name in self.server.owner.models]})
-
-    def do_POST(self) -> None:
+    def answer(self, body: bytes) -> None:
         owner = self.server.owner
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path == "/api/show":
-            is_known = body["model"] in owner.models
-            self._send(200 if is_known else 404, {} if is_known else {"error": "model not found"})
+        if self.command == "GET":
+            self._send_json(200, {"data": [{"id": name} for name in owner.models]})
             return
-        owner.requests.append(body)
+        asked = json.loads(body)
+        if self.path == "/api/show":
+            is_known = asked["model"] in owner.models
+            self._send_json(200 if is_known else 404, {} if is_known else {"error": "model not found"})
+            return
+        owner.requests.append(asked)
         owner.headers.append(dict(self.headers))
         provider = _PROVIDER_OF_PATH[self.path]
         try:
-            pieces = iter(owner.script(body, provider))
+            pieces = iter(owner.script(asked, provider))
             first = next(pieces, b"")
         except RefusalError as refusal:
-            self._send(refusal.status, refusal.body, refusal.headers)
+            self._send_json(refusal.status, refusal.body, refusal.headers)
             return
         self.send_response(200)
         self.send_header("Content-Type", owner.content_type or _TYPES[provider])
@@ -176,15 +176,5 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             self.connection.setblocking(True)
 
-    def _send(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in (headers or {}).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        pass
+    def _send_json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        self.send(status, json.dumps(body).encode(), {"Content-Type": "application/json", **(headers or {})})

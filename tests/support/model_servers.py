@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import numpy as np
+
+from tests.support.http_server import Handler, HttpServer
 
 DIMENSION = 48
 _HELD_SECONDS = 50.0  # less than indexing waits for an answer
@@ -116,45 +117,25 @@ def serving(server: ModelServer) -> Iterator[ModelServer]:
 
     connections: list[socket.socket] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Asked(Handler):
+        wbufsize = -1  # one packet for each answer: a second one would be delayed
 
         def setup(self) -> None:
             super().setup()
             connections.append(self.connection)
 
-        wbufsize = -1  # one packet for each answer: a second one would be delayed
+        def answer(self, body: bytes) -> None:
+            asked = json.loads(body or b"null")
+            server.asked.append((self.path, dict(self.headers), asked))
+            reply = server.answer(self.path, asked)
+            self.send(reply.status, reply.body.encode(), reply.headers)
 
-        def do_GET(self) -> None:
-            self._reply(None)
-
-        def do_POST(self) -> None:
-            self._reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-        def _reply(self, body: Any) -> None:
-            server.asked.append((self.path, dict(self.headers), body))
-            reply = server.answer(self.path, body)
-            content = reply.body.encode()
-            self.send_response(reply.status)
-            for name, value in {"Content-Length": str(len(content)), **reply.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    port = int(server.url.rpartition(":")[2]) if server.url else 0
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as served:
-        served.daemon_threads = True
-        server.url = f"http://127.0.0.1:{served.server_port}"
-        thread = Thread(target=served.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+    with HttpServer(Asked, int(server.url.rpartition(":")[2]) if server.url else 0) as served:
+        server.url = served.url
         try:
             yield server
         finally:
             served.shutdown()
-            thread.join()
             for connection in connections:  # left open, they would still be answered
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)

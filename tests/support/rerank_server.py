@@ -6,9 +6,9 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
+
+from tests.support.http_server import Handler, HttpServer
 
 Reply = tuple[int, bytes]
 
@@ -42,45 +42,27 @@ class RerankServer:
         self.goes_on = threading.Event()
         """While it is not set, no request is answered."""
         self.goes_on.set()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        self._http = HttpServer(self._handler())
+        self.url = self._http.url
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        self._http.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.goes_on.set()
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.__exit__()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[Handler]:
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                server.requests.append(body)
+        class Asked(Handler):
+            def answer(self, body: bytes) -> None:
+                asked = json.loads(body)
+                server.requests.append(asked)
                 server.paths.append(self.path)
                 server.keys.append(self.headers["Authorization"])
                 server.goes_on.wait()
-                status, content = server.reply(body)
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+                self.send(*server.reply(asked), {"Content-Type": "application/json"})
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature of the class above
-                """Say nothing."""
-
-            def handle(self) -> None:
-                try:
-                    super().handle()
-                except ConnectionError:
-                    self.close_connection = True
-
-        return Handler
+        return Asked

@@ -10,12 +10,11 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.support.http_server import Handler, HttpServer
 from tests.support.ports import free_port
 
 _CHROMA = (sys.executable, "-c", "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])")
@@ -103,11 +102,8 @@ class GuardedChroma:
         """Statuses and errors that are answered to requests, by how method and path begin."""
         guard, wanted = self, f"Bearer {token}" if header == "Authorization" else token
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        class Guarded(Handler):
+            def answer(self, body: bytes) -> None:
                 asked = f"{self.command} {self.path}"
                 refusal = next((guard.refusals[start] for start in guard.refusals if asked.startswith(start)), None)
                 if refusal is not None:
@@ -121,8 +117,6 @@ class GuardedChroma:
                 else:
                     self._forward(body)
 
-            do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the base class's names
-
             def _forward(self, body: bytes) -> None:
                 connection = http.client.HTTPConnection("127.0.0.1", behind.port, timeout=10)
                 try:
@@ -133,27 +127,18 @@ class GuardedChroma:
                     connection.close()
 
             def _answer(self, status: int, kind: str, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.send(status, body, {"Content-Type": kind})
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
+        class Server(HttpServer):
             def handle_error(self, request: object, client_address: object) -> None:
                 """Take a client that does not trust the certificate as it comes."""
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server(Guarded)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"https://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server.__enter__()
 
     def _is_too_much(self, body: bytes) -> bool:
         asked = json.loads(body or b"{}")
@@ -162,8 +147,7 @@ class GuardedChroma:
 
     def close(self) -> None:
         """End it."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
 
 
 def make_certificate(certificate: Path, key: Path) -> None:

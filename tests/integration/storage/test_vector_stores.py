@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import socket
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
+from tests.support.http_server import Handler, HttpServer
 from tests.support.memory_store import MemoryStore
 from tests.support.processes import is_running
 from tests.support.running_chroma import GuardedChroma, RunningChroma
@@ -285,28 +284,12 @@ def test_threads_wait_for_a_silent_server_together(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason: str, tmp_path: Path) -> None:
-    class Other(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = b'{"detail": "something else"}'
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    class Other(Handler):
+        def answer(self, body: bytes) -> None:  # noqa: ARG002 - it is the same to every request
+            self.send(status, b'{"detail": "something else"}', {"Content-Type": kind})
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Other) as other:
-        thread = threading.Thread(target=other.serve_forever)
-        thread.start()
-        vectors = on_server(f"http://127.0.0.1:{other.server_port}", "otterwiki-test", tmp_path)
-        try:
-            assert_unreachable(vectors, reason)
-        finally:
-            vectors.close()
-            other.shutdown()
-            thread.join()
+    with HttpServer(Other) as other, closing(on_server(other.url, "otterwiki-test", tmp_path)) as vectors:
+        assert_unreachable(vectors, reason)
 
 
 @pytest.mark.parametrize("call", ["count", "upsert", "delete"])
