@@ -199,11 +199,17 @@ def test_the_connection_ends_before_the_answer_begins(provider: str) -> None:
     """A model may read the sources for a minute before its server sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as threads:
         listening.settimeout(SECONDS)
-        connected = threads.submit(listening.accept)
-        model = model_of(provider, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        assert list(model.stream(ASKED, SECONDS, connected.done)) == []
-        with connected.result()[0] as connection:
+
+        def asked() -> socket.socket:
+            connection, _ = listening.accept()
             connection.settimeout(SECONDS)
+            assert connection.recv(1)  # without a request, a connection is kept for the next one
+            return connection
+
+        asking = threads.submit(asked)
+        model = model_of(provider, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        assert list(model.stream(ASKED, SECONDS, asking.done)) == []
+        with asking.result() as connection:
             while connection.recv(65_536):
                 pass
 
