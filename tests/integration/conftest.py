@@ -13,11 +13,11 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support import light_parts
 from tests.support.demo_index import copy_demo
-from tests.support.fixtures import handbook, model, settings
+from tests.support.fixtures import chroma, handbook, model, settings, shared_chroma
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, eventually, is_settled, make_repository
 
-__all__ = ["handbook", "model", "settings"]
+__all__ = ["chroma", "handbook", "model", "settings", "shared_chroma"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import make_repository
+from tests.support.running_chroma import RunningChroma
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,17 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(
         make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", sync_interval=3600, pages=("metrics",)
     )
+
+
+@pytest.fixture(scope="session")
+def shared_chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
+    """A ChromaDB server that no test stops; each has collections of its own."""
+    with RunningChroma(tmp_path_factory.mktemp("chroma")) as server:
+        yield server
+
+
+@pytest.fixture
+def chroma(tmp_path: Path) -> Iterator[RunningChroma]:
+    """A ChromaDB server of the test's own."""
+    with RunningChroma(tmp_path / "server") as server:
+        yield server

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from tests.support.http_server import Handler, HttpServer
 from tests.support.ports import free_port
@@ -43,6 +44,13 @@ class RunningChroma:
             assert self._process.poll() is None, "chroma run ended"
             assert time.monotonic() < deadline, "chroma run does not listen"
             time.sleep(0.01)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def pid(self) -> int:

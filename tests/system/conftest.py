@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.support.fixtures import handbook, model, settings
+from tests.support.fixtures import chroma, handbook, model, settings, shared_chroma
 
-__all__ = ["handbook", "model", "settings"]
+__all__ = ["chroma", "handbook", "model", "settings", "shared_chroma"]

@@ -31,17 +31,9 @@ def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RunningChroma]:
-    made = RunningChroma(tmp_path / "server")
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def served(settings: Settings, server: RunningChroma) -> Settings:
+def served(settings: Settings, chroma: RunningChroma) -> Settings:
     """Settings of a small wiki whose searches ask the server."""
-    return replace(settings, chroma_url=server.url, vector_search="chroma", vectors="float32", pages=())
+    return replace(settings, chroma_url=chroma.url, vector_search="chroma", vectors="float32", pages=())
 
 
 @pytest.fixture
@@ -100,29 +92,29 @@ def between_attempts(index: IndexEngine) -> IndexStatus | None:
     return status if status.chroma is not None and status.chroma.state is ChromaState.RESTING else None
 
 
-def test_a_server_that_is_down_is_done_without(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
-    server.stop()
+def test_a_server_that_is_down_is_done_without(index: IndexEngine, chroma: RunningChroma, tmp_path: Path) -> None:
+    chroma.stop()
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
     status = eventually(lambda: between_attempts(index))
     assert status is not None
     (problem,) = status.problems
-    assert server.url in problem.message
+    assert chroma.url in problem.message
     assert "SEMANTIC_CHROMA_URL" in problem.hint
     assert status.status == "ready", "searches see all of HEAD"
     assert status.chroma is not None
     assert (status.chroma.pending, status.chroma.count) == (1, 6)
     assert status.chroma.complete_commit not in {None, status.index.commit}
-    server.start()
+    chroma.start()
     check_recovery(index)
 
 
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
-    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: IndexEngine, served: Settings, chroma: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._REST_SECONDS", 3600.0)
     index.close()
-    server.stop()
+    chroma.stop()
     with running(replace(served, sync_interval=1)) as again:
         eventually(lambda: again.status().problems)
         head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
@@ -130,7 +122,7 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
 
 
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: IndexEngine, chroma: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, query = list[Any](), ChromaServerStore.query
 
@@ -139,7 +131,7 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         return query(*arguments)
 
     monkeypatch.setattr(ChromaServerStore, "query", counted)
-    with frozen(server.pid):
+    with frozen(chroma.pid):
         assert best(index, "vegetables") == "garden"
         eventually(lambda: index.status().problems, why="the server that does not answer is a problem")
         rest = mirror_of(index)._rest = Cooldown(3600)
@@ -154,30 +146,30 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
     check_recovery(index)
 
 
-def test_a_server_that_was_emptied_is_filled_again(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
-    server.stop()
-    shutil.rmtree(server.directory)
-    server.start()
+def test_a_server_that_was_emptied_is_filled_again(index: IndexEngine, chroma: RunningChroma, tmp_path: Path) -> None:
+    chroma.stop()
+    shutil.rmtree(chroma.directory)
+    chroma.start()
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
     check_recovery(index)
 
 
 def test_a_wiki_that_starts_without_its_server_answers(
-    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path
+    index: IndexEngine, served: Settings, chroma: RunningChroma, tmp_path: Path
 ) -> None:
     index.close()
-    server.stop()
+    chroma.stop()
     with running(served) as again:
         assert best(again, "vegetables") == "garden"
         save_bees(again, tmp_path)
-        server.start()
+        chroma.start()
         eventually(lambda: is_well(again))
         assert held(again) == 7
 
 
 def test_an_index_that_is_copied_begins_a_collection_of_its_own(
-    index: IndexEngine, served: Settings, server: RunningChroma, tmp_path: Path
+    index: IndexEngine, served: Settings, chroma: RunningChroma, tmp_path: Path
 ) -> None:
     store = mirror_of(index).store
     assert isinstance(store, ChromaServerStore)
@@ -195,45 +187,45 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
         assert held(other) == 6
         assert other.status().embedded_texts == 0
         collections = {index.status().collection, other.status().collection}
-        eventually(lambda: set(server.collections()) == collections)
+        eventually(lambda: set(chroma.collections()) == collections)
         assert len(collections) == 2
 
 
-def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
+def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, chroma: RunningChroma, tmp_path: Path) -> None:
     mirror_of(index)._rest = Cooldown(5.0)
     mirror_of(index)._replaced_lately = Cooldown(5.0)
-    _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    _, most = resource.prlimit(chroma.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     save_bees(index, tmp_path)
     (problem,) = eventually(lambda: index.status().problems)
-    assert server.url in problem.message
+    assert chroma.url in problem.message
     assert "start it again" in problem.message
     assert best(index, "vegetables") == "garden"
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
-    server.stop()  # ChromaDB 1.5.9 may keep its database locked after an error of the disk
-    server.start()
+    resource.prlimit(chroma.pid, resource.RLIMIT_FSIZE, (most, most))
+    chroma.stop()  # ChromaDB 1.5.9 may keep its database locked after an error of the disk
+    chroma.start()
     check_recovery(index)
 
 
 def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_back(
-    index: IndexEngine, server: RunningChroma
+    index: IndexEngine, chroma: RunningChroma
 ) -> None:
-    before = server.collection_id("otterwiki")
+    before = chroma.collection_id("otterwiki")
     assert before
-    server.stop()
+    chroma.stop()
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
-    server.start()
+    chroma.start()
     eventually(lambda: is_well(index))
-    eventually(lambda: server.collection_id("otterwiki") not in {None, before})
-    assert server.collections() == [index.status().collection] == ["otterwiki"]
+    eventually(lambda: chroma.collection_id("otterwiki") not in {None, before})
+    assert chroma.collections() == [index.status().collection] == ["otterwiki"]
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(
-    server: RunningChroma, settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    chroma: RunningChroma, settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
     token = "a-token-nobody-guesses"
-    guarded = GuardedChroma(server, tmp_path, token)
+    guarded = GuardedChroma(chroma, tmp_path, token)
     here = replace(settings, pages=())
     there = replace(
         here,
@@ -249,6 +241,6 @@ def test_an_index_that_moves_to_a_server_is_not_embedded_again(
             assert index.status().embedded_texts == embedded
             assert held(index) == 6
             assert best(index, "vegetables") == "garden"
-    assert len(server.collections("acme/wiki")) == 1
+    assert len(chroma.collections("acme/wiki")) == 1
     assert token not in caplog.text
     guarded.close()

@@ -167,12 +167,8 @@ def test_agents_search_the_wiki_through_the_mcp_service(live: LiveWiki, tmp_path
     assert health_of("mcp", "8000", live.port) != 0, "the wiki is no MCP server"
 
 
-def test_chroma_is_healthy_while_it_answers(tmp_path: Path) -> None:
-    server = RunningChroma(tmp_path / "server")
-    server.start()
-    try:
-        assert health_of("chroma", "8000", server.port) == 0
-    finally:
-        server.stop()
-    assert health_of("chroma", "8000", server.port) != 0
+def test_chroma_is_healthy_while_it_answers(chroma: RunningChroma) -> None:
+    assert health_of("chroma", "8000", chroma.port) == 0
+    chroma.stop()
+    assert health_of("chroma", "8000", chroma.port) != 0
     assert service("chroma")["image"] == f"chromadb/chroma:{version('chromadb')}", "the tests run against it"

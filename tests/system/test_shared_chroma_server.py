@@ -6,6 +6,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,19 +26,10 @@ TOKEN = "a-token/that=nobody+guesses"
 Open = Callable[..., ChromaServerStore]
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
-    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
-def guarded(running: RunningChroma, tmp_path: Path) -> Iterator[GuardedChroma]:
-    guarded = GuardedChroma(running, tmp_path, TOKEN)
-    yield guarded
-    guarded.close()
+def guarded(shared_chroma: RunningChroma, tmp_path: Path) -> Iterator[GuardedChroma]:
+    with closing(GuardedChroma(shared_chroma, tmp_path, TOKEN)) as guarded:
+        yield guarded
 
 
 @pytest.fixture
@@ -53,10 +45,10 @@ def server(guarded: GuardedChroma, database: str) -> ChromaServer:
 
 
 @pytest.fixture
-def opened(running: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+def opened(shared_chroma: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Opens a collection of the data directory that is given, as a process of its own does; it is looked at at once."""
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.server._TRUSTED_SECONDS", 0.0)
-    server = ChromaServer(running.url, tenant="acme", database=database)
+    server = ChromaServer(shared_chroma.url, tenant="acme", database=database)
     made: list[ChromaServerStore] = []
 
     def opened(data_dir: Path, name: str = "otterwiki-test") -> ChromaServerStore:
@@ -84,23 +76,10 @@ def refusal(server: ChromaServer, notes: Path) -> str:
 # Being let in
 
 
-@pytest.mark.parametrize("header", ["Authorization", "X-Chroma-Token"])
-def test_the_token_is_sent_as_proxies_and_as_chroma_want_it(
-    running: RunningChroma, tmp_path: Path, header: str, database: str
-) -> None:
-    guarded = GuardedChroma(running, tmp_path, TOKEN, header)
-    server = ChromaServer(guarded.url, TOKEN, "acme", database, guarded.certificate)
-    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
-    vectors.upsert(stored(unit_rows(3)))
-    assert vectors.count() == 3
-    vectors.close()
-    guarded.close()
-
-
-def test_it_is_reached_through_the_documented_proxy(running: RunningChroma, tmp_path: Path, database: str) -> None:
+def test_it_is_reached_through_the_documented_proxy(shared_chroma: RunningChroma, tmp_path: Path, database: str) -> None:
     certificate, key, port = tmp_path / "certificate.pem", tmp_path / "key.pem", free_port()
     make_certificate(certificate, key)
-    with chroma_proxy(port, running.port, TOKEN, certificate, key, tmp_path / "nginx"):
+    with chroma_proxy(port, shared_chroma.port, TOKEN, certificate, key, tmp_path / "nginx"):
         server = ChromaServer(f"https://127.0.0.1:{port}", TOKEN, "acme", database, certificate)
         vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
         vectors.upsert(stored(unit_rows(400)))
@@ -121,13 +100,8 @@ def test_a_certificate_that_is_not_trusted_is_told(server: ChromaServer, tmp_pat
     assert "certificate is not trusted" in refusal(replace(server, url=server.url.replace("127.0.0.1", "localhost")), tmp_path)
 
 
-def test_a_file_without_certificates_is_told(server: ChromaServer, tmp_path: Path) -> None:
-    (tmp_path / "empty.pem").write_text("nothing of use")
-    assert "empty.pem, has no certificate that can be read" in refusal(replace(server, ca=tmp_path / "empty.pem"), tmp_path)
-
-
-def test_a_server_that_does_not_speak_tls_is_told(running: RunningChroma, tmp_path: Path) -> None:
-    assert "begins as it has to" in refusal(ChromaServer(running.url.replace("http:", "https:")), tmp_path)
+def test_a_server_that_does_not_speak_tls_is_told(shared_chroma: RunningChroma, tmp_path: Path) -> None:
+    assert "begins as it has to" in refusal(ChromaServer(shared_chroma.url.replace("http:", "https:")), tmp_path)
 
 
 def test_a_database_that_may_not_be_made_is_named(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
@@ -173,10 +147,12 @@ def test_a_server_that_answers_in_small_portions_is_asked_for_them(server: Chrom
     vectors.close()
 
 
-def test_a_database_that_was_deleted_is_made_again(running: RunningChroma, opened: Open, database: str, tmp_path: Path) -> None:
+def test_a_database_that_was_deleted_is_made_again(
+    shared_chroma: RunningChroma, opened: Open, database: str, tmp_path: Path
+) -> None:
     vectors = opened(tmp_path)
     vectors.upsert(stored(unit_rows(2)))
-    running.ask("DELETE", f"/tenants/acme/databases/{database}")
+    shared_chroma.ask("DELETE", f"/tenants/acme/databases/{database}")
     with pytest.raises(VectorStoreError, match="has lost the collection"):
         vectors.query(unit_rows(1)[0], 1)
     vectors = opened(tmp_path)
@@ -236,7 +212,7 @@ def test_a_wiki_that_was_moved_goes_on_with_its_collection(opened: Open, tmp_pat
 
 
 def test_a_collection_of_the_same_name_that_is_not_ours_is_left_alone(
-    running: RunningChroma, opened: Open, database: str, tmp_path: Path
+    shared_chroma: RunningChroma, opened: Open, database: str, tmp_path: Path
 ) -> None:
     theirs = opened(tmp_path / "theirs")
     theirs.upsert(stored(unit_rows(3)))
@@ -244,12 +220,12 @@ def test_a_collection_of_the_same_name_that_is_not_ours_is_left_alone(
     with pytest.raises(VectorStoreError, match="is used by another wiki"):
         ours.upsert(stored(unit_rows(1)))
     ours.destroy()
-    assert running.collections(f"acme/{database}") == ["otterwiki-test"]
+    assert shared_chroma.collections(f"acme/{database}") == ["otterwiki-test"]
     assert theirs.count() == 3
 
 
 def test_what_a_crash_left_is_removed_by_its_own_wiki_only(
-    running: RunningChroma, opened: Open, database: str, tmp_path: Path
+    shared_chroma: RunningChroma, opened: Open, database: str, tmp_path: Path
 ) -> None:
     for wiki in ("one", "two"):
         opened(tmp_path / wiki, f"otterwiki-{wiki}").upsert(stored(unit_rows(1)))
@@ -262,11 +238,11 @@ def test_what_a_crash_left_is_removed_by_its_own_wiki_only(
     assert again.remove_strays() == ["otterwiki-one-left"]
     assert again.remove_strays() == []
     left = ["otterwiki-copied", "otterwiki-one", "otterwiki-two", "otterwiki-two-left"]
-    assert running.collections(f"acme/{database}") == left
+    assert shared_chroma.collections(f"acme/{database}") == left
 
 
-def test_a_collection_in_use_is_no_stray(running: RunningChroma, database: str, tmp_path: Path) -> None:
-    server = ChromaServer(running.url, tenant="acme", database=database)
+def test_a_collection_in_use_is_no_stray(shared_chroma: RunningChroma, database: str, tmp_path: Path) -> None:
+    server = ChromaServer(shared_chroma.url, tenant="acme", database=database)
     ownership = CollectionOwnership(tmp_path / "notes.json", server.place)
     serving, built = (ChromaServerStore(server, f"otterwiki-{name}", ownership) for name in ("serving", "built"))
     assert serving.count() == built.count() == 0

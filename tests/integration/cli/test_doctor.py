@@ -685,21 +685,13 @@ def of_server(resting: DoctorContext) -> Callable[..., list[Finding]]:
     return check
 
 
-@pytest.fixture(scope="module")
-def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
-    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
-    server.start()
-    yield server
-    server.stop()
-
-
 def test_a_chromadb_server_tells_its_version_and_gets_no_database(
-    chroma: RunningChroma, of_server: Callable[..., list[Finding]]
+    shared_chroma: RunningChroma, of_server: Callable[..., list[Finding]]
 ) -> None:
-    (found,) = of_server(chroma.url)
+    (found,) = of_server(shared_chroma.url)
     assert (found.level, "version 1." in found.detail) == (Level.OK, True)
     for _ in range(2):
-        (found,) = of_server(chroma.url, chroma_database="nobody/nowhere")
+        (found,) = of_server(shared_chroma.url, chroma_database="nobody/nowhere")
         assert (found.level, "has no database nowhere of tenant nobody yet" in found.detail) == (Level.NOTE, True)
 
 
@@ -719,9 +711,9 @@ def test_what_is_no_chromadb_server_or_wants_a_token_is_told(of_server: Callable
 
 
 def test_a_chromadb_server_is_asked_as_the_index_asks_it(
-    chroma: RunningChroma, of_server: Callable[..., list[Finding]], tmp_path: Path
+    shared_chroma: RunningChroma, of_server: Callable[..., list[Finding]], tmp_path: Path
 ) -> None:
-    with closing(GuardedChroma(chroma, tmp_path, SECRET, header="X-Chroma-Token")) as guarded:
+    with closing(GuardedChroma(shared_chroma, tmp_path, SECRET, header="X-Chroma-Token")) as guarded:
         (found,) = of_server(guarded.url, chroma_token=SECRET, chroma_ca=guarded.certificate)
         assert (found.level, "version 1." in found.detail) == (Level.OK, True)
         untrusted = the_problem(of_server(guarded.url, chroma_token=SECRET))

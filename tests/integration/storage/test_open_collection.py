@@ -182,20 +182,12 @@ def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, t
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[RunningChroma]:
-    made = RunningChroma(tmp_path / "server")
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def served(tmp_path: Path, server: RunningChroma) -> Iterator[Callable[[str], IndexEngine]]:
+def served(tmp_path: Path, chroma: RunningChroma) -> Iterator[Callable[[str], IndexEngine]]:
     engines: list[IndexEngine] = []
 
     def serve(name: str) -> IndexEngine:
         repository = make_repository(tmp_path / name / "repository", PAGES)
-        engines.append(opened(Settings(repository, tmp_path / name / "index", chroma_url=server.url, pages=())))
+        engines.append(opened(Settings(repository, tmp_path / name / "index", chroma_url=chroma.url, pages=())))
         return engines[-1]
 
     yield serve
@@ -203,14 +195,14 @@ def served(tmp_path: Path, server: RunningChroma) -> Iterator[Callable[[str], In
         each.close()
 
 
-def test_a_server_has_it_by_the_same_name(served: Callable[[str], IndexEngine], server: RunningChroma, tmp_path: Path) -> None:
+def test_a_server_has_it_by_the_same_name(served: Callable[[str], IndexEngine], chroma: RunningChroma, tmp_path: Path) -> None:
     index = served("one")
     eventually(lambda: is_whole(index, tmp_path / "one" / "repository"))
     import chromadb
 
     import otterwiki_semantic.chroma  # noqa: F401 - registers the embedding function
 
-    collection = chromadb.HttpClient(port=server.port).get_collection("otterwiki")
+    collection = chromadb.HttpClient(port=chroma.port).get_collection("otterwiki")
     found = collection.query(query_texts=["how do I bleed the radiators"], n_results=1)
     assert found["metadatas"] is not None
     assert found["metadatas"][0][0]["page_path"] == "house/heating"
@@ -220,19 +212,19 @@ def test_a_server_has_it_by_the_same_name(served: Callable[[str], IndexEngine], 
     eventually(lambda: is_whole(index, tmp_path / "one" / "repository"))
     fill = index.status().chroma
     assert fill is not None
-    assert (server.collections(), fill.collection, fill.count) == (["otterwiki"], "otterwiki", 2)
+    assert (chroma.collections(), fill.collection, fill.count) == (["otterwiki"], "otterwiki", 2)
 
 
 def test_a_second_wiki_does_not_take_the_name_of_the_first(
-    served: Callable[[str], IndexEngine], server: RunningChroma, tmp_path: Path
+    served: Callable[[str], IndexEngine], chroma: RunningChroma, tmp_path: Path
 ) -> None:
     first = served("one")
     eventually(lambda: is_whole(first, tmp_path / "one" / "repository"))
     second = served("two")
     (problem,) = eventually(lambda: second.status().problems) or ()
     assert "set SEMANTIC_COLLECTION to another name" in problem.message
-    assert server.collections()[0] == "otterwiki" == first.status().collection
-    assert server.collections()[1] == second.status().collection
+    assert chroma.collections()[0] == "otterwiki" == first.status().collection
+    assert chroma.collections()[1] == second.status().collection
     assert second.status().status == "ready"
 
 

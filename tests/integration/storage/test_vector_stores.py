@@ -40,28 +40,10 @@ def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> 
 
 
 @pytest.fixture(scope="module")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
-    """A server that no test stops; each has collections of its own."""
-    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def guarded(shared_server: RunningChroma, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedChroma]:
+def guarded(shared_chroma: RunningChroma, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedChroma]:
     """The same server as one that is let in to over TLS, with a token, and in small portions."""
-    guarded = GuardedChroma(shared_server, tmp_path_factory.mktemp("guard"), TOKEN)
-    yield guarded
-    guarded.close()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RunningChroma]:
-    """A server that does not run yet, for a test to start and stop."""
-    server = RunningChroma(tmp_path / "server")
-    yield server
-    server.stop()
+    with closing(GuardedChroma(shared_chroma, tmp_path_factory.mktemp("guard"), TOKEN)) as guarded:
+        yield guarded
 
 
 @pytest.fixture(params=["embedded", "in memory", "guarded server"])
@@ -241,14 +223,15 @@ def assert_unreachable(vectors: ChromaServerStore, reason: str) -> None:
         assert "SEMANTIC_CHROMA_URL" in str(failure.value)
 
 
-def test_a_server_that_is_down_is_unreachable_until_it_is_back(server: RunningChroma, tmp_path: Path) -> None:
-    vectors = on_server(server.url, "otterwiki-test", tmp_path)
+def test_a_server_that_is_down_is_unreachable_until_it_is_back(chroma: RunningChroma, tmp_path: Path) -> None:
+    vectors = on_server(chroma.url, "otterwiki-test", tmp_path)
+    chroma.stop()
     assert_unreachable(vectors, "refused")
-    server.start()
+    chroma.start()
     vectors.upsert(stored(unit_rows(2)))
-    server.stop()
+    chroma.stop()
     assert_unreachable(vectors, "refused")
-    server.start()
+    chroma.start()
     assert list(vectors.query(unit_rows(2)[1], 1)) == ["v1"]
     vectors.close()
 
@@ -293,11 +276,11 @@ def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason:
 
 
 @pytest.mark.parametrize("call", ["count", "upsert", "delete"])
-def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: RunningChroma, call: str, tmp_path: Path) -> None:
+def test_whichever_call_is_first_tells_of_a_lost_collection(shared_chroma: RunningChroma, call: str, tmp_path: Path) -> None:
     name = f"otterwiki-{uuid.uuid4().hex}"
-    vectors = on_server(shared_server.url, name, tmp_path)
+    vectors = on_server(shared_chroma.url, name, tmp_path)
     vectors.upsert(stored(unit_rows(1)))
-    shared_server.ask("DELETE", f"{DATABASE}/collections/{name}")
+    shared_chroma.ask("DELETE", f"{DATABASE}/collections/{name}")
     calls: dict[str, Callable[[], object]] = {
         "count": vectors.count,
         "upsert": lambda: vectors.upsert(stored(unit_rows(1))),
@@ -309,28 +292,27 @@ def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: Runni
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
-    shared_server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_chroma: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for host in ("127.0.0.1", "localhost"):
-        vectors = on_server(f"http://{host}:{shared_server.port}", f"otterwiki-{uuid.uuid4().hex}", tmp_path)
+        vectors = on_server(f"http://{host}:{shared_chroma.port}", f"otterwiki-{uuid.uuid4().hex}", tmp_path)
         assert vectors.count() == 0
         vectors.destroy()
 
 
 def test_a_collection_that_cannot_be_removed_is_removed_later(
-    server: RunningChroma, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    chroma: RunningChroma, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.start()
-    gone = on_server(server.url, "otterwiki-gone", tmp_path)
+    gone = on_server(chroma.url, "otterwiki-gone", tmp_path)
     gone.upsert(stored(unit_rows(1)))
-    server.stop()
+    chroma.stop()
     gone.destroy()
     assert "the collection otterwiki-gone stays behind for now" in caplog.text
-    server.start()
-    again = on_server(server.url, "otterwiki-again", tmp_path)
+    chroma.start()
+    again = on_server(chroma.url, "otterwiki-again", tmp_path)
     assert again.count() == 0
     assert again.remove_strays() == ["otterwiki-gone"]
-    assert server.collections() == ["otterwiki-again"]
+    assert chroma.collections() == ["otterwiki-again"]
     again.close()
