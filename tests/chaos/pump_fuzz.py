@@ -16,7 +16,6 @@ from otterwiki_semantic.search.answering.statements import StatementParser
 from otterwiki_semantic.search.answering.units import read_unit
 from otterwiki_semantic.web.pages.excerpts import excerpt, text_fragment
 from tests.chaos.fuzzing import Batch, Finding
-from tests.support.pumps import expressions, slow
 
 _SIZE = 100_000
 _SECONDS = 0.25
@@ -72,11 +71,3 @@ def try_texts(_place: Path, seed: str, count: int) -> Batch:
             if taken > _SECONDS:
                 findings.append(Finding(f"{before!r} + {pieces!r} * … + {after!r}", f"{name} takes {taken:.2f} s"))
     return Batch(count, slowest, tuple(findings))
-
-
-def expressions_are_linear() -> bool:
-    """Try every expression of the package on texts of 100 KB, and print those that take more than linear time."""
-    found = slow(expressions(), _SIZE)
-    for each in found:
-        print(f"{each.expression.name} takes more than linear time for {each.text}")
-    return not found

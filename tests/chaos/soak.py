@@ -41,7 +41,6 @@ _PAGES, _FEWEST, _MOST = 60, 45, 80
 _DISK_SIZE = "64m"
 _SEARCHERS = 2
 _SEARCH_PAUSE_SECONDS = 0.1
-_SLOW_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 1.5
 _OUTAGE_SECONDS = (3.0, 15.0)
 """How long the model server is away, and the disk full."""
@@ -72,8 +71,6 @@ class Searcher:
     failures: list[tuple[float, float, str, str]] = field(default_factory=list)
     """When it was asked and answered, the status, and what was answered."""
     wrong: list[str] = field(default_factory=list)
-    slow: list[tuple[float, float]] = field(default_factory=list)
-    """When slow answers were asked for, and came."""
 
     def ask_until_the_end(self) -> None:
         while not self.life.ended.is_set():
@@ -93,8 +90,6 @@ class Searcher:
         asked = time.monotonic()
         status, answer = ask(self.life.live.port, query, 10 if query.startswith('"') else 1)
         answered = time.monotonic()
-        if answered - asked > _SLOW_SECONDS:
-            self.slow.append((asked, answered))
         self.statuses[f"{status} degraded" if "degraded" in answer else status] += 1
         if status != "200":
             self.failures.append((asked, answered, status, str(answer)))
@@ -538,21 +533,14 @@ def report(life: Life, searchers: list[Searcher]) -> str:
     happened = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in life.happened.most_common())
     statuses = sum((searcher.statuses for searcher in searchers), Counter())
     answers = ", ".join(f"{number} × {status}" for status, number in statuses.most_common())
-    slow = {span for searcher in searchers for span in searcher.slow}
-    felt = {span for span in slow if life.is_rough(*span)}
     lines = [
         f"happened: {happened}",
         f"searches: {answers}",
-        f"slow searches: {_spans(felt)} after kills and restarts; {_spans(slow - felt)} at other times",
         f"whole again after at most {life.longest_recovery:.1f} s",
     ]
     faults = [f"FAILED: {fault[:_LONGEST_SHOWN]}" for fault in life.faults]
     more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
     return "\n".join((*lines, *faults[:_MOST_SHOWN], *more, "ok" if not faults else f"kept: {life.place}"))
-
-
-def _spans(spans: set[tuple[float, float]]) -> str:
-    return f"{len(spans)}, up to {max(end - start for start, end in spans):.1f} s," if spans else "none"
 
 
 def prove_endurance(place: Path, seed: int, minutes: float) -> bool:

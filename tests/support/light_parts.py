@@ -172,11 +172,6 @@ def _build_urls_late(module: Any, set_attribute: Set) -> None:
     set_attribute(module.Rule, "_compile_builder", compile_late)
 
 
-def _keep_static_files(module: Any, set_attribute: Set) -> None:
-    """Have a browser ask for the wiki's 28 static files once."""
-    set_attribute(module.Flask, "default_config", {**module.Flask.default_config, "SEND_FILE_MAX_AGE_DEFAULT": 3600})
-
-
 def _replace_chroma(module: Any, set_attribute: Set) -> None:
     """Have vectors stored in memory; with real parts, have ChromaDB write its graph to files when `GRAPH_AFTER` says so."""
     open_store, open_collection = module.EmbeddedChromaStore._open, module._opened
@@ -211,7 +206,6 @@ REPLACEMENTS: Mapping[str, Replace] = {
     "otterwiki_semantic.storage.chroma.embedded": _replace_chroma,
     "otterwiki_semantic.embedding.local.bundled": _share_model,
     "otterwiki_semantic.search.similarity_scale": _compare_less,
-    "flask.app": _keep_static_files,
     "jinja2.environment": _share_templates,
     "werkzeug.routing.rules": _build_urls_late,
     "werkzeug.security": _hash_quickly,

@@ -9,13 +9,15 @@ import socket
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
 
+from otterwiki_semantic.core.settings import Settings
 from tests.support.http_server import Handler, HttpServer
 
 DIMENSION = 48
@@ -146,3 +148,8 @@ def ollama_told(model: str, digest: str = "sha256:1", window: int = 512) -> dict
         "/api/show": {"model_info": {"bert.context_length": window}, "parameters": ""},
         "/api/tags": {"models": [{"name": f"{model}:latest", "digest": digest}]},
     }
+
+
+def settings_in(place: Path, model: str, **told: object) -> Settings:
+    """Return settings that name a model."""
+    return replace(Settings(place / "repository", place / "index", model=model), **told)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,14 +55,6 @@ class Expression(NamedTuple):
     def compiled(self) -> Any:
         """Return it compiled."""
         return (re if self.engine == "re" else regex).compile(self.pattern, self.flags)
-
-
-class Slow(NamedTuple):
-    """An expression that takes more than linear time for a text."""
-
-    expression: Expression
-    text: str
-    """How the text is made."""
 
 
 # Finding them
@@ -135,11 +128,8 @@ def _calls(node: ast.AST, function: str) -> Iterator[Call]:
 # Texts for them
 
 
-def texts(expression: Expression, size: int, *, is_thorough: bool = True) -> dict[str, str]:
-    """Return texts of about `size` characters that could keep an expression busy, by how they are made.
-
-    Unless `is_thorough`, less than half of them are made, the shorter ones, which found all expressions that were not linear.
-    """
+def texts(expression: Expression, size: int) -> dict[str, str]:
+    """Return texts of about `size` characters that could keep an expression busy, by how they are made."""
     pattern = re.sub(r"\\p\{(\w+)\}", lambda match: _with_property(match[0]), expression.pattern)
     tree = list(_parser.parse(pattern.replace(r"\X", "."), expression.flags & _FLAGS))
     maker = _Maker(tree, bool(expression.flags & re.DOTALL))
@@ -154,13 +144,6 @@ def texts(expression: Expression, size: int, *, is_thorough: bool = True) -> dic
             whole = (unit, size // len(unit))
             add(prefix, whole, "a\n\0")
             add((prefix + unit, size // len(prefix + unit)))
-            if not is_thorough:
-                continue
-            add(prefix, whole, "\0")
-            add((prefix + unit * 300, size // len(prefix + unit * 300)), "\0")
-            add(("a" + unit, size // len("a" + unit)))
-    for literal in sorted(maker.literals) if is_thorough else ():
-        add((literal, size), "\0")
     return made
 
 
@@ -172,8 +155,8 @@ def _with_property(escape: str) -> str:
 
 class _Maker:
     def __init__(self, tree: Sequence[Node], dot_all: bool) -> None:
-        self.literals = {chr(argument) for kind, argument in _all_nodes(tree) if kind is op.LITERAL}
-        self._alphabet = [*_COMMON, *sorted(self.literals - set(_COMMON)), "é", "\0"]
+        literals = {chr(argument) for kind, argument in _all_nodes(tree) if kind is op.LITERAL}
+        self._alphabet = [*_COMMON, *sorted(literals - set(_COMMON)), "é", "\0"]
         self._dot_all = dot_all
         self._groups: dict[int, str] = {}
 
@@ -243,13 +226,9 @@ class _Maker:
         if kind is op.ANY:
             return [each for each in self._alphabet if self._dot_all or each != "\n"]
         if kind is op.IN:
-            accepted = [each for each in self._alphabet if _is_in(each, argument)]
-            return (
-                accepted
-                or [chr(value[0] if part is op.RANGE else value) for part, value in argument if part in {op.RANGE, op.LITERAL}][
-                    :1
-                ]
-            )
+            named = (value for part, value in argument if part in {op.RANGE, op.LITERAL})
+            firsts = (chr(value[0] if isinstance(value, tuple) else value) for value in named)
+            return [each for each in self._alphabet if _is_in(each, argument)] or list(islice(firsts, 1))
         return []
 
 
@@ -282,16 +261,16 @@ def _is_in(character: str, parts: Sequence[Node]) -> bool:
 # Trying them
 
 
-def slow(tried: Sequence[Expression], size: int, *, is_thorough: bool = True) -> list[Slow]:
-    """Return the expressions that take more than linear time for one of the `texts`, with that text.
+def slow(tried: Sequence[Expression], size: int) -> dict[Expression, str]:
+    """Return the expressions that take more than linear time for one of the `texts`, with how that text is made.
 
     They run in a process that the system ends, as nothing else stops an expression.
     """
-    found: list[Slow] = []
+    found = {}
     left = list(tried)
     while left:
         program = subprocess.run(
-            (python(), "-m", "tests.support.pumps", str(size), str(int(is_thorough))),
+            (python(), "-m", "tests.support.pumps", str(size)),
             input=json.dumps(left),
             capture_output=True,
             text=True,
@@ -303,17 +282,17 @@ def slow(tried: Sequence[Expression], size: int, *, is_thorough: bool = True) ->
         if program.returncode != -signal.SIGVTALRM:
             raise AssertionError(program.stderr)
         number, _, text = last.partition(" ")
-        found.append(Slow(left[int(number)], text))
+        found[left[int(number)]] = text
         left = left[int(number) + 1 :]
     return found
 
 
-def main(size: int, is_thorough: bool) -> None:
+def main(size: int) -> None:
     """Try the expressions from standard input, naming each text first; the process ends at the first one that is not linear."""
     for number, fields in enumerate(json.load(sys.stdin)):
         expression = Expression(*fields)
         compiled = expression.compiled()
-        made = (texts(expression, each, is_thorough=is_thorough) for each in (size // _SHORTER, size))
+        made = (texts(expression, each) for each in (size // _SHORTER, size))
         for brief, (name, text) in zip(*(each.items() for each in made), strict=True):
             print(number, name, flush=True)
             if _seconds(compiled, brief[1]) > _NEGLIGIBLE and _grows(compiled, brief[1], text):
@@ -340,4 +319,4 @@ def _seconds(compiled: Any, text: str) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2] == "1")
+    main(int(sys.argv[1]))

@@ -1,11 +1,19 @@
-"""Vectors for stores."""
+"""Vectors, and a store for them without ChromaDB."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.vector_store import StoredVector
+from tests.support.light_parts import open_in_memory
+
+
+class MemoryStore(EmbeddedChromaStore):
+    """A store that compares all vectors with each other."""
+
+    _open = open_in_memory
 
 
 def unit_rows(count: int) -> Matrix:

@@ -28,8 +28,7 @@ from otterwiki_semantic.embedding.local.model import Encoder, LocalModel
 from otterwiki_semantic.embedding.local.onnx import OnnxEncoder
 from otterwiki_semantic.embedding.local.onnx_session import execution_providers
 from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
-from tests.support.model_servers import ModelServer, ollama_told, serving
-from tests.support.model_settings import settings_in
+from tests.support.model_servers import ModelServer, ollama_told, serving, settings_in
 from tests.support.paths import DATA
 from tests.support.tiny_models import TABLE, WORDS, write_json, write_onnx, write_sentence_transformer
 

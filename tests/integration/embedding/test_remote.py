@@ -25,8 +25,7 @@ from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.vectors import embed_passages
 from tests.support.fake_time import FakeTime
-from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving
-from tests.support.model_settings import settings_in
+from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving, settings_in
 
 KEY = "sk-0123456789abcdef"
 PATHS = {"openai": "/v1", "ollama": "", "jina": "/jina", "huggingface": "/huggingface"}

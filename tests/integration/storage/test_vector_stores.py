@@ -19,10 +19,9 @@ from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
 from tests.support.http_server import Handler, HttpServer
-from tests.support.memory_store import MemoryStore
 from tests.support.processes import is_running
 from tests.support.running_chroma import GuardedChroma, RunningChroma
-from tests.support.vectors import stored, unit_rows
+from tests.support.vectors import MemoryStore, stored, unit_rows
 
 pytestmark = pytest.mark.real_parts
 

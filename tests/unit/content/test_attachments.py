@@ -21,7 +21,6 @@ from otterwiki_semantic.core.settings import Settings
 from tests.support.attachments import image, needs_tesseract, pdf, word
 
 LONG = "The tenant pays the rent until the third working day of each month, to the account that the landlord names. " * 4
-CELL = {"cell_type": "code", "source": ["1"], "outputs": [{"output_type": "stream", "text": "2"}]}
 PRICES = [["Article", "Price", "Due"], ["Gas boiler", "900 EUR", "May"], ["Heat pump", "1,900 EUR", "June"]]
 
 

@@ -219,10 +219,6 @@ def columns(*ids: int) -> Columns:
     )
 
 
-def rows_of(found: Columns) -> list[list[object]]:
-    return [[value.tobytes() for value in row] for row in zip(*found, strict=True)]
-
-
 def test_an_exact_index_does_not_change_when_it_is_extended() -> None:
     no_vectors = VectorRows(np.float32).append(np.empty((0, 0), dtype=np.float32), np.zeros(2, dtype=np.bool_))
     first = ExactIndex(1, columns(11, 13), no_vectors, {1: "one", 2: "two"}, lambda _: {})

@@ -17,7 +17,7 @@ from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState, VectorMirror
 from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector
-from tests.support.memory_store import MemoryStore
+from tests.support.vectors import MemoryStore
 
 
 class Store(MemoryStore):
