@@ -533,11 +533,7 @@ def report(life: Life, searchers: list[Searcher]) -> str:
     happened = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in life.happened.most_common())
     statuses = sum((searcher.statuses for searcher in searchers), Counter())
     answers = ", ".join(f"{number} × {status}" for status, number in statuses.most_common())
-    lines = [
-        f"happened: {happened}",
-        f"searches: {answers}",
-        f"whole again after at most {life.longest_recovery:.1f} s",
-    ]
+    lines = [f"happened: {happened}", f"searches: {answers}", f"whole again after at most {life.longest_recovery:.1f} s"]
     faults = [f"FAILED: {fault[:_LONGEST_SHOWN]}" for fault in life.faults]
     more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
     return "\n".join((*lines, *faults[:_MOST_SHOWN], *more, "ok" if not faults else f"kept: {life.place}"))

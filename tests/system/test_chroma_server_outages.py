@@ -228,11 +228,7 @@ def test_an_index_that_moves_to_a_server_is_not_embedded_again(
     guarded = GuardedChroma(chroma, tmp_path, token)
     here = replace(settings, pages=())
     there = replace(
-        here,
-        chroma_url=guarded.url,
-        chroma_token=token,
-        chroma_database="acme/wiki",
-        chroma_ca=guarded.certificate,
+        here, chroma_url=guarded.url, chroma_token=token, chroma_database="acme/wiki", chroma_ca=guarded.certificate
     )
     caplog.set_level(logging.DEBUG)
     for place, embedded in ((here, 6), (there, 0), (here, 0)):

@@ -16,12 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.core.errors import (
-    DaemonUnavailableError,
-    PageNotFoundError,
-    RepositoryError,
-    SemanticError,
-)
+from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, RepositoryError, SemanticError
 from otterwiki_semantic.core.records import IndexStatus, SearchOptions
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import Settings

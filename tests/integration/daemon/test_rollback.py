@@ -251,10 +251,7 @@ def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_ha
     eventually(lambda: wiki.index.must_reopen)
     wiki.reopen()
     rollback = wiki.index.status().rollback
-    assert (wiki.serving.name, rollback and rollback.reason) == (
-        old,
-        "recall@10 of judged queries is 0.000, and was 1.000",
-    )
+    assert (wiki.serving.name, rollback and rollback.reason) == (old, "recall@10 of judged queries is 0.000, and was 1.000")
     wiki.roll_back()
     evaluate_again(wiki, days=4)
     assert not wiki.index.must_reopen

@@ -124,11 +124,7 @@ def newer(settings: Settings) -> None:
     ids=["the first version", "a version to come"],
 )
 def test_an_index_that_cannot_be_asked_is_kept_until_another_is_whole(
-    settings: Settings,
-    opened: Open,
-    gate: Event,
-    caplog: pytest.LogCaptureFixture,
-    prepare: Callable[[Settings], None],
+    settings: Settings, opened: Open, gate: Event, caplog: pytest.LogCaptureFixture, prepare: Callable[[Settings], None]
 ) -> None:
     prepare(settings)
     old = serving(settings)

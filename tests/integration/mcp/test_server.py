@@ -261,11 +261,7 @@ ALIASES = {"search_markdown", "reindex_documents", "update_files"}
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [
-        (("--allow-reindex",), set()),
-        (("--aliases",), {"search_markdown"}),
-        (("--aliases", "--allow-reindex"), ALIASES),
-    ],
+    [(("--allow-reindex",), set()), (("--aliases",), {"search_markdown"}), (("--aliases", "--allow-reindex"), ALIASES)],
 )
 def test_aliases_are_offered_on_request_of_what_is_allowed(
     wiki: LiveWiki, arguments: tuple[str, ...], expected: set[str]

@@ -95,10 +95,7 @@ def number_of(body: dict[str, Any], title: str) -> int:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [
-        ("Nightly backups are kept 30 days [{0}].", "30"),
-        ("Nightly backups are kept 14 days.", "names no source"),
-    ],
+    [("Nightly backups are kept 30 days [{0}].", "30"), ("Nightly backups are kept 14 days.", "names no source")],
 )
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_the_source_does_not_say_is_marked_or_left_out(

@@ -74,9 +74,7 @@ def test_a_chunk_that_the_model_fails_on_stops_no_other() -> None:
     assert embedded(stage, "three") == ["three"]
 
 
-def test_after_three_failures_in_a_row_the_model_is_left_alone_until_the_next_sync(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_after_three_failures_in_a_row_the_model_is_left_alone_until_the_next_sync(caplog: pytest.LogCaptureFixture) -> None:
     model = Model(failing_on("bad", RuntimeError("a node failed")))
     stage = stage_of(model)
     assert embedded(stage, "bad 1", "bad 2", "fine", "bad 3", "bad 4", "bad 5", "never asked") == ["fine"]

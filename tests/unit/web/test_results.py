@@ -34,9 +34,7 @@ def answer(*days: int, **facets: dict[str, int]) -> Answer:
 
 def test_a_filter_is_offered_only_if_it_narrows() -> None:
     menus = filter_menus(answer(0, 0, 0, path={"all/": 3, "some/": 1}, tag={"none": 0}), [])
-    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [
-        ("path", ["Folder", "some/ (1)"]),
-    ]
+    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [("path", ["Folder", "some/ (1)"])]
 
 
 def test_an_age_is_offered_if_some_pages_are_older() -> None:
@@ -82,11 +80,7 @@ def test_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     snippet = "[Cistern > Float] The float shows the level."
     hit = make_hit(explain=why, snippet=snippet, title="Cistern", section_path=("Cistern", "Float"), highlights=((1, 8),))
-    assert reasons(hit, "level of a cistern") == (
-        "words in the page title",
-        "contains most words",
-        "2nd closest in meaning",
-    )
+    assert reasons(hit, "level of a cistern") == ("words in the page title", "contains most words", "2nd closest in meaning")
     in_heading = msgspec.structs.replace(hit, highlights=((11, 16),))
     assert reasons(in_heading, "float")[:2] == ("words in a heading", "contains the word")
     of_title = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, rule="exact title"))

@@ -36,10 +36,7 @@ FRAGMENTS = (
     *("e.g. ", "日本語。", "次。", "> ", "(Source 1)", "[", "a", "B", " ", ".", "!", ":", "]", "(", ")", "<", "http://x.y/z "),
     *("\n", "\n\n", "\r\n", "\r", "```\n", "| a | b |\n", "|---|---|\n", "\u200b", "\u202e", "\x00"),
 )
-MARKDOWN = st.lists(
-    st.sampled_from(FRAGMENTS),
-    max_size=40,
-).map("".join)
+MARKDOWN = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join)
 
 
 def parsed(text: str, sources: int = 3) -> list[Statement]:
