@@ -46,12 +46,8 @@ def remains(data_dir: Path) -> str:
         if catalog is None:
             return "nothing serves"
         state = dict(catalog.execute("SELECT name, value FROM meta"))
-        counts = {
-            "unstored": "SELECT COUNT(*) FROM unstored",
-            "suspects": "SELECT COUNT(*) FROM suspects",
-            "dropped": "SELECT COUNT(*) FROM dropped",
-        }
-        found = {name: catalog.execute(statement).fetchone()[0] for name, statement in counts.items()}
+        tables = ("unstored", "suspects", "dropped")
+        found = {table: catalog.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
     found["generations"] = len(list((data_dir / "generations").iterdir()))
     said = [f"{number} {name}" for name, number in found.items() if number > (name == "generations")]
     return ", ".join(("changing" if "changing" in state else "settled", *said))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, IndexUnavailableError
 from otterwiki_semantic.core.records import IndexStatus, RebuildState, SearchOptions
@@ -124,7 +123,7 @@ def run(orders: Orders) -> None:
     recovery = wait_until_whole(index, orders.queries, orders.leaves)
     with watch.here() if watch else nullcontext():
         index.close()
-    _write(Path(orders.report), {**asdict(recovery), "counts": watch.counts if watch else {}})
+    Path(orders.report).write_text(json.dumps({**asdict(recovery), "counts": watch.counts if watch else {}}))
 
 
 def work(index: IndexService, orders: Orders, watch: Watch | None = None) -> None:
@@ -138,10 +137,6 @@ def work(index: IndexService, orders: Orders, watch: Watch | None = None) -> Non
         move_head(Path(orders.repository), commit)
         with watch.here() if watch else nullcontext():
             index.notify()
-
-
-def _write(report: Path, values: dict[str, Any]) -> None:
-    report.write_text(json.dumps(values))
 
 
 def read_report(report: Path) -> tuple[Recovery, dict[str, int]]:

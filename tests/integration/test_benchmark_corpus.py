@@ -38,11 +38,6 @@ def test_a_page_is_the_same_in_every_wiki_of_its_seed(tmp_path: Path) -> None:
     assert page(3, seed=2)[1] != page(3)[1]
 
 
-def test_pages_have_paths_of_their_own(corpus: dict[str, str]) -> None:
-    assert len(corpus) == PAGES
-    assert list(corpus) == [f"{path_of(number)}.md" for number in range(PAGES)]
-
-
 def test_pages_have_about_eight_chunks_and_many_sections(parsed: list[Page], corpus: dict[str, str]) -> None:
     assert 7 <= sum(len(each.chunks) for each in parsed) / PAGES <= 9
     sections = [len(re.findall(r"^###? ", source, re.MULTILINE)) for source in corpus.values()]
@@ -60,6 +55,8 @@ def test_tags_have_the_selectivity_they_are_named_for(parsed: list[Page]) -> Non
 
 def test_pages_link_to_earlier_pages(parsed: list[Page]) -> None:
     paths = [each.path for each in parsed]
+    assert paths == [path_of(number) for number in range(PAGES)]
+    assert len(set(paths)) == PAGES
     for number, each in enumerate(parsed):
         assert set(each.links_to) <= set(paths[:number])
         assert bool(each.links_to) == bool(number)

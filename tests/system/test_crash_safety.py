@@ -175,9 +175,6 @@ def test_a_fault_of_one_input_fails_the_whole_and_keeps_it(tmp_path: Path, monke
     found = Batch(1, 0.0, (Finding("'the input'", "what is wrong"),))
     assert not fuzz("findings", lambda *_: found, 1, SEED, tmp_path)
     assert (tmp_path / "findings-1.txt").read_text() == "what is wrong\n\n'the input'\n"
-
-
-def test_an_exception_is_a_fault() -> None:
     assert attempt(lambda: str(1 / 0))[0] == "ZeroDivisionError: division by zero"
 
 

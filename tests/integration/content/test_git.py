@@ -183,9 +183,8 @@ def test_a_merge_that_keeps_our_side_leaves_the_date(tmp_path: Path, monkeypatch
 
 
 def test_changes_equal_a_comparison_of_every_page(tmp_path: Path) -> None:
-    make_repository(
-        tmp_path, {"a.md": "A", "d/b.md": "B", "gone.md": "G", "d/moves.md": "M", "stays.md": "S", "script.md": "x"}
-    )
+    first_files = {"a.md": "A", "d/b.md": "B", "gone.md": "G", "d/moves.md": "M", "stays.md": "S", "script.md": "x"}
+    make_repository(tmp_path, first_files)
     (tmp_path / "was-a-link.md").symlink_to("a.md")
     git(tmp_path, "add", "-A")
     git(tmp_path, "config", "diff.renames", "copies")
@@ -194,19 +193,8 @@ def test_changes_equal_a_comparison_of_every_page(tmp_path: Path) -> None:
     (tmp_path / "script.md").chmod(0o755)
     (tmp_path / "stays.md").unlink()
     (tmp_path / "stays.md").symlink_to("a.md")
-    last = commit(
-        tmp_path,
-        {
-            "a.md": "A2",
-            "gone.md": None,
-            "d/moves.md": None,
-            "moved ü.md": "M",
-            "was-a-link.md": "W",
-            "d/.md": "no page",
-            "notes.txt": "m",
-            "x\ny.md": "new",
-        },
-    )
+    written = {"a.md": "A2", "moved ü.md": "M", "was-a-link.md": "W", "d/.md": "no page", "notes.txt": "m", "x\ny.md": "new"}
+    last = commit(tmp_path, {**written, "gone.md": None, "d/moves.md": None})
     repository = Repository(tmp_path)
     for since, until in ((first, last), (last, first), (last, last)):
         before, after = repository.page_blobs(since), repository.page_blobs(until)

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -384,18 +384,14 @@ def test_what_fails_is_left_alone_for_a_while(
 
 def test_one_that_does_not_answer_slows_nobody_else(index: IndexEngine, server: RerankServer) -> None:
     server.goes_on.clear()
-    answers: list[Answer] = []
-    waiting = [threading.Thread(target=lambda: answers.append(search(index, "where does water come from"))) for _ in range(3)]
-    for thread in waiting:
-        thread.start()
-    eventually(lambda: len(server.requests) == 3)
-    others = [search(index, "where does water come from", rerank=False) for _ in range(5)]
-    assert all(other.results for other in others)
-    assert answers == []
-    server.goes_on.set()
-    for thread in waiting:
-        thread.join()
-    assert [answer.reranker for answer in answers] == ["cohere:rerank-v3.5"] * 3
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(search, index, "where does water come from") for _ in range(3)]
+        eventually(lambda: len(server.requests) == 3)
+        others = [search(index, "where does water come from", rerank=False) for _ in range(5)]
+        assert all(other.results for other in others)
+        assert not any(each.done() for each in waiting)
+        server.goes_on.set()
+    assert [each.result().reranker for each in waiting] == ["cohere:rerank-v3.5"] * 3
 
 
 def test_one_that_does_not_answer_in_time_is_not_waited_for(
@@ -504,22 +500,13 @@ def test_every_reranker_gives_each_text_its_score_whatever_the_others_are(rerank
     alone = [reranker.scores("cat", [text], 30)[0] for text in texts[:3]]
     assert together[:3] == pytest.approx(alone, abs=1e-4)
     assert reranker.scores("cat", texts[::-1], 30) == pytest.approx(together[::-1], abs=1e-4)
-
-
-def test_every_reranker_has_a_name_without_a_place(reranker: Reranker) -> None:
-    assert reranker.name in {"cohere:m", "cross-encoder:tiny"}
+    assert reranker.name in {"cohere:m", "cross-encoder:tiny"}, "it names no place"
 
 
 def test_every_reranker_answers_several_at_a_time(reranker: Reranker) -> None:
     expected = reranker.scores("cat", ["the cat", "a dog"], 30)
-    found: list[list[float]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(reranker.scores("cat", ["the cat", "a dog"], 30))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: reranker.scores("cat", ["the cat", "a dog"], 30), range(4)))
     assert found == [pytest.approx(expected, abs=1e-4)] * 4
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from demo.run import PAGES
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.search import Scale, noted_scale
-from tests.support.live_wiki import eventually, make_repository
+from tests.support.live_wiki import demo_pages, eventually, make_repository
 
 QUESTIONS = (
     "protect plumbing from freezing",
@@ -26,34 +25,23 @@ QUESTIONS = (
 )
 
 
-class NarrowModel:
+class NarrowModel(BundledModel):
     """The bundled model with a part that all texts share: every cosine c becomes 0.7 + 0.3 c, as many models have it."""
 
     name = fingerprint = "narrow"
-    is_calibrated = asks_server = False
+    is_calibrated = False
 
     def __init__(self) -> None:
-        self._model = BundledModel()
-        self.dimension = self._model.dimension + 1
-        self.window = self._model.window
-        self.overhead = self._model.overhead
+        super().__init__()
+        self.dimension += 1
         self.interactive: list[bool] = []
 
-    def prepare(self) -> None:
-        pass
-
     def embed(self, texts: Sequence[str]) -> Matrix:
-        return _narrowed(self._model.embed(texts))
+        return _narrowed(np.stack([self._run(ids) for ids in self._encode(texts)]))
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
         self.interactive.append(interactive)
-        return _narrowed(self._model.embed_queries(texts))
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._model.count_tokens(texts)
-
-    def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self._model.input_tokens(texts)
+        return self.embed(texts)
 
 
 def _narrowed(vectors: Matrix) -> Matrix:
@@ -64,12 +52,11 @@ def _narrowed(vectors: Matrix) -> Matrix:
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     place: Path = tmp_path_factory.mktemp("narrow")
-    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("otterwiki_semantic.daemon.engine.open_embedder", lambda _settings: NarrowModel())
         for name, number in {"_QUESTIONS": 48, "_PASSAGES": 256}.items():  # as users have it
             patch.setattr(f"otterwiki_semantic.search.similarity_scale.{name}", number)
-        index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
+        index = IndexEngine(Settings(make_repository(place / "repository", demo_pages()), place / "index", pages=()))
         index.start()
         eventually(lambda: index.status().status == "ready" and noted(index) is not None)
     yield index
