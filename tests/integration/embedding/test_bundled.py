@@ -77,16 +77,12 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_a_damaged_file_is_named(copy: Path, name: str) -> None:
+def test_a_damaged_or_missing_file_is_named(copy: Path, name: str) -> None:
     content = bytearray((copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(content)
     with pytest.raises(ModelError, match=rf"{name} is damaged.*install otterwiki-semantic again"):
         BundledModel(copy).open()
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     (copy / name).unlink()
     with pytest.raises(ModelError, match=name):
         BundledModel(copy).open()
