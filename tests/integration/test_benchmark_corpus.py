@@ -32,8 +32,7 @@ def test_a_page_is_the_same_in_every_wiki_of_its_seed(tmp_path: Path) -> None:
     write_pages(tmp_path / "large", 12)
     small = {path.relative_to(tmp_path / "small"): path.read_text() for path in (tmp_path / "small").rglob("*.md")}
     large = {path.relative_to(tmp_path / "large"): path.read_text() for path in (tmp_path / "large").rglob("*.md")}
-    assert len(small) == 5
-    assert len(large) == 12
+    assert (len(small), len(large)) == (5, 12)
     assert small.items() <= large.items()
     assert page(3, seed=2)[1] != page(3)[1]
 

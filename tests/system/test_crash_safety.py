@@ -37,7 +37,6 @@ SEED = 3
 KILLS = 2
 SHARED_PAGE = "archive/liability"
 
-
 FIRST_BUILD = SCENARIOS[0]
 """Also for what is about an index that is there already: it then equals HEAD."""
 

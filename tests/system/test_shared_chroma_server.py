@@ -109,9 +109,8 @@ def test_a_database_that_may_not_be_made_is_named(guarded: GuardedChroma, server
     guarded.refusals[f"{databases}/"] = 400, '{"error": "InvalidArgumentError", "message": "no such database"}'
     guarded.refusals[databases] = 501, '{"error": "InternalError", "message": "not by you"}'
     why = refusal(server, tmp_path)
-    assert f"has no database {server.database} of tenant acme" in why
-    assert "not by you" in why
-    assert "SEMANTIC_CHROMA_DATABASE" in why
+    for part in (f"has no database {server.database} of tenant acme", "not by you", "SEMANTIC_CHROMA_DATABASE"):
+        assert part in why
 
 
 def test_a_database_that_one_may_not_use_is_named(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:

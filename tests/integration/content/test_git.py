@@ -231,7 +231,6 @@ def test_changes_between_any_two_commits_equal_a_comparison_of_every_page(
 
 EXCLUDABLE = ("drafts.md", "drafts/a.md", "drafts/deep/b.md", "Drafts/c.md", "my notes/d.md", "[x].md", "ü.md", "drafts/a.png")
 
-
 EXCLUDED: dict[tuple[str, ...], set[str]] = {
     ("drafts/**",): {"drafts/a", "drafts/deep/b"},
     ("drafts/*.md",): {"drafts/a"},

@@ -33,7 +33,6 @@ def best(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> str | None
 
 POISON = {"poison.md": "# Poison\n\nThe quokka makes it choke.\n", "after.md": "# After\n\nThe wombat comes after it.\n"}
 
-
 BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000)) + "\nThe quokka is at the end.\n"
 """Each list in a list is read again from its beginning: 800 KB that take minutes."""
 

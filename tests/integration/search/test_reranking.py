@@ -241,25 +241,23 @@ def results(*pairs: tuple[Any, Any]) -> Callable[[dict[str, Any]], Reply]:
     return lambda _: (200, json.dumps(body).encode())
 
 
+_OTHER = "does not answer as Cohere's"
 FAILURES: dict[str, tuple[Callable[[dict[str, Any]], Reply], str]] = {
     "too many requests": (saying(429, "slow down"), "answers 429 (slow down); wait"),
     "out of order": (saying(500, "oops"), "answers 500 (oops)"),
     "no such model": (saying(404, "model not found"), "correct SEMANTIC_RERANKER"),
     "a refused key": (saying(401, f"invalid api key {KEY}"), "set SEMANTIC_RERANKER_KEY"),
     "an echo of the key": (saying(400, f"cannot read 'Bearer {KEY}'"), "answers 400 (cannot read 'Bearer …')"),
-    "no JSON": (lambda _: (200, b"<html>"), "does not answer as Cohere's"),
-    "other JSON": (lambda _: (200, b"[[]]"), "does not answer as Cohere's"),
-    "deep JSON": (lambda _: (200, b"[" * 100_000), "does not answer as Cohere's"),
-    "too few": (lambda body: ranked(body | {"top_n": 1}), "does not answer as Cohere's"),
-    "the same place twice": (lambda body: results(*[(0, 0.5)] * len(body["documents"]))(body), "does not answer as Cohere's"),
+    "no JSON": (lambda _: (200, b"<html>"), _OTHER),
+    "other JSON": (lambda _: (200, b"[[]]"), _OTHER),
+    "deep JSON": (lambda _: (200, b"[" * 100_000), _OTHER),
+    "too few": (lambda body: ranked(body | {"top_n": 1}), _OTHER),
+    "the same place twice": (lambda body: results(*[(0, 0.5)] * len(body["documents"]))(body), _OTHER),
     "places that are not there": (
-        lambda body: results(*[(place + 1, 0.5) for place in range(len(body["documents"]))])(body),
-        "does not answer as Cohere's",
+        lambda body: results(*[(place + 1, 0.5) for place, _ in enumerate(body["documents"])])(body),
+        _OTHER,
     ),
-    "no numbers": (
-        lambda body: results(*[(place, KEY) for place in range(len(body["documents"]))])(body),
-        "does not answer as Cohere's",
-    ),
+    "no numbers": (lambda body: results(*[(place, KEY) for place, _ in enumerate(body["documents"])])(body), _OTHER),
     "not a number": (lambda body: ranked(body, lambda *_: float("nan")), "make no sense"),
     "far too much": (lambda _: (200, b" " * (2 << 20)), "more than 1,048,576 bytes"),
 }

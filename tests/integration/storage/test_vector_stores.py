@@ -28,7 +28,6 @@ pytestmark = pytest.mark.real_parts
 Store = Callable[[str], VectorStore]
 DATABASE = "/tenants/default_tenant/databases/default_database"
 
-
 TOKEN = "a-token/that=nobody+guesses"
 
 

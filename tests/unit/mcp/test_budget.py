@@ -25,7 +25,6 @@ NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=200)
 TEXTS = st.one_of(st.lists(LINES, max_size=30).map("\n".join), st.integers(1, 9_000).map(lambda size: "word " * size))
 
-
 PLACES = count()
 
 
