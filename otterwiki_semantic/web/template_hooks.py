@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request, url_for
+from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
 from markupsafe import Markup
 
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.extension import EXTENSION
-from otterwiki_semantic.web.pages.layout import has
+from otterwiki_semantic.web.pages.layout import VIEWS, has, tools
 
-_VIEWS = {"view", "index"}
 _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semantic_linked"
 _MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
 """The wiki's templates with their own menu; only the page view calls the sidebar hook."""
@@ -83,8 +82,8 @@ def body_end() -> str:
         missing=path if name == "page404.html" else "",
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
-        viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
-        tools=list(_tools(path)),
+        viewed=str(context.get("title") or "") if request.endpoint in VIEWS and name == "page.html" else "",
+        tools=list(tools(path)),
     )
 
 
@@ -96,25 +95,12 @@ def _links(name: str, path: str | None) -> str:
     if (name in (linked := g.setdefault(_LINKED, set()))) or not _is_extensible():
         return ""
     linked.add(name)
-    return render_template(f"semantic_search/{name}.html", tools=list(_tools(path)))
-
-
-def _tools(path: str | None) -> Iterator[dict[str, str]]:
-    """Yield name, icon and URL of the plugin's pages that the user may see, except the search page."""
-    if has("map"):
-        yield {"name": "Map of the wiki", "icon": "fa-map", "url": url_for("semantic_pages.map")}
-    if has("health"):
-        yield {"name": "Wiki health", "icon": "fa-stethoscope", "url": url_for("semantic_health.health")}
-    if has_permission("ADMIN"):
-        yield {"name": "Search index", "icon": "fa-database", "url": url_for("semantic_admin.index")}
-    if path and request.endpoint in _VIEWS and has_permission("ADMIN"):
-        url = url_for("semantic_admin.page", path=path)
-        yield {"name": "Inspect this page", "icon": "fa-microscope", "url": url}
+    return render_template(f"semantic_search/{name}.html", tools=list(tools(path)))
 
 
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:
     """Return the placeholder for related pages in the right sidebar, for wide windows, or in the left one."""
     is_old = "revision" in request.args or "revision" in (request.view_args or {})
-    if not has("related") or not path or is_old or request.endpoint not in _VIEWS or not _is_extensible():
+    if not has("related") or not path or is_old or request.endpoint not in VIEWS or not _is_extensible():
         return ""
     return render_template("semantic_search/related_placeholder.html", path=path, is_wide=is_wide)

@@ -18,6 +18,7 @@ from otterwiki_semantic.core.records import (
     DraftRequest,
     FindingKind,
     HealthRequest,
+    Mention,
     PageRequest,
     query_text,
 )
@@ -27,6 +28,8 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pa
 
 _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
+_SOURCES = 3
+"""Pages that may link to an orphaned page."""
 _ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
 """Kinds of findings, most important first."""
 _UNDO = "semantic_undo"
@@ -43,7 +46,7 @@ def health() -> ResponseReturnValue:
     values = {
         "kind": request.args.get("kind", ""),
         "shows_dismissed": request.args.get("dismissed", ""),
-        "is_selected": "selected" in request.args,
+        "is_selected": request.args.get("selected"),
         "may_write": has_permission("WRITE"),
         "at_once": MAX_DISMISSED,
         "last": session.pop(_UNDO) if _UNDO in session else None,
@@ -51,7 +54,7 @@ def health() -> ResponseReturnValue:
     status = 200
     try:
         asked = parse_parameters(HealthRequest, {name: request.args.get(name) or None for name in ("kind", "dismissed")})
-        limit = _ALL if asked.kind else _FEW
+        limit = _ALL if asked.kind or asked.dismissed else _FEW
         is_admin = has_permission("ADMIN")
         asked = structs.replace(asked, limit=limit, linked=linked_pages(), shows_queries=is_admin, counts_all=True)
         report = extension().index.health(asked, page_urls())
@@ -59,36 +62,54 @@ def health() -> ResponseReturnValue:
         values["problem"], status = problem(error), status_of(error)
     else:
         kinds = sorted(report.counts, key=lambda count: _ORDER.index(count.kind))
-        listed = sorted(kinds, key=lambda count: not count.open)
-        sections = [(count, [each for each in report.findings if each.kind is count.kind]) for count in listed]
         kinds = [count for count in kinds if report.keeps_searches or count.kind is not FindingKind.UNANSWERED]
+        shown = _ALL if asked.kind else _FEW
+        found = [each for each in report.findings if each.is_open]
+        values["sections"] = [(count, [each for each in found if each.kind is count.kind][:shown]) for count in kinds]
         values["dismissed"] = sum(count.dismissed for count in report.counts if asked.kind in (None, count.kind))
-        values |= {"report": report, "kinds": kinds, "sections": sections, "shows_dismissed": asked.dismissed}
+        values["closed"] = [each for each in report.findings if each.is_dismissed]
+        values |= {"report": report, "kinds": kinds, "shows_dismissed": asked.dismissed}
     return render_page("health.html", title="Wiki health", **values), status
 
 
 @pages.get("/link")
 @guarded("WRITE", feature="health")
 def link() -> ResponseReturnValue:
-    """Return the edit that links a page's first mention of each `target`, in the wiki's own form for saving."""
-    values: dict[str, Any] = {"path": request.args.get("page", "")}
+    """Return the edit that links a page's first mention of each `target`, in the wiki's own form for saving.
+
+    With `append`, targets that are not mentioned are linked at the end. Other values of `page` are offered, too.
+    """
+    values: dict[str, Any] = {"path": request.args.get("page", ""), "is_appended": "append" in request.args}
     status = 200
     try:
-        path = page_path(query_text(request.args.get("page"), "page"))
+        reader = extension().pages
+        sources = [
+            reader.page(page_path(query_text(each, "page")), PageRequest()) for each in request.args.getlist("page") or [""]
+        ]
         targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [""]]
-        page = extension().pages.page(path, PageRequest())
+        page = sources[0]
         mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
         linked = [each for each in mentions if each.path in targets and each.link]
+        text = page.content
+        for each in reversed(linked):  # mentions are in the order of the text
+            text = f"{text[: each.start]}{each.link}{text[each.end :]}"
+        if values["is_appended"] and not linked:
+            linked = [each for each in map(_reference, targets) if each.link and each.link not in text]
+            text = "\n\n".join((text.rstrip(), *(str(each.link) for each in linked)))
         if linked:
-            text = page.content
-            for each in reversed(linked):  # mentions are in the order of the text
-                text = f"{text[: each.start]}{each.link}{text[each.end :]}"
-            lines = unified_diff(page.content.rstrip(), text.rstrip(), ("", "")).splitlines()
+            lines = unified_diff(f"{page.content.rstrip()}\n", f"{text.rstrip()}\n", ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
-            values |= {"page": page, "linked": linked, "text": text, "diff": diff}
+            values |= {"page": page, "linked": linked, "text": text, "diff": diff, "targets": targets}
+            values["sources"] = sorted(sources, key=lambda each: each.title) if sources[1:] else []
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     return render_page("health_link.html", title="Add links", **values), status
+
+
+def _reference(path: str) -> Mention:
+    """Return a link to a page that is not mentioned."""
+    page, urls = extension().pages.page(path, PageRequest()), page_urls()
+    return Mention(0, 0, page.title, page.path, page.title, urls.of(page.path), urls.link(page.path, page.title))
 
 
 @pages.route("/dismiss", methods=["GET", "POST"])
@@ -106,5 +127,5 @@ def dismiss() -> ResponseReturnValue:
                 session[_UNDO] = {"section": section, "findings": findings}
         except SemanticError as error:
             flash(sentence(str(error)), "alert-danger")
-    anchor = section if section in set(FindingKind) else None
+    anchor = section if section in {*FindingKind, "dismissed"} else None
     return redirect(url_for("semantic_health.health", **shown, _anchor=anchor))  # type: ignore[arg-type]

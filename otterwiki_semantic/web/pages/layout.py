@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,9 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 from otterwiki_semantic.web.extension import extension
 
+VIEWS = {"view", "index"}
+"""The wiki's endpoints that show a page."""
+_INSPECTION = "semantic_admin.page"
 View = Callable[..., ResponseReturnValue]
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
@@ -87,6 +90,24 @@ def has(feature: str) -> bool:
 @cache
 def _is_installed(package: str) -> bool:
     return find_spec(package) is not None
+
+
+@pages.app_template_global("semantic_tools")
+def tools(path: str | None = None) -> Iterator[dict[str, str]]:
+    """Yield name, tab, icon, endpoint and URL of the plugin's pages that the user may see, except the search page."""
+    if has("health"):
+        yield _tool("Wiki health", "Health", "fa-stethoscope", "semantic_health.health")
+    if has_permission("ADMIN"):
+        yield _tool("Search index", "Search index", "fa-database", "semantic_admin.index")
+    if has("map"):
+        yield _tool("Map of the wiki", "Map", "fa-map", "semantic_pages.map")
+    inspected = request.args.get("path") if request.endpoint == _INSPECTION else path if request.endpoint in VIEWS else None
+    if inspected and has_permission("ADMIN"):
+        yield _tool("Inspect this page", "Inspect", "fa-microscope", _INSPECTION, path=inspected)
+
+
+def _tool(name: str, tab: str, icon: str, endpoint: str, **values: str) -> dict[str, str]:
+    return {"name": name, "tab": tab, "icon": icon, "endpoint": endpoint, "url": url_for(endpoint, **values)}
 
 
 def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], View]:
