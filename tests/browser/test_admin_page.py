@@ -63,7 +63,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             expect(page.get_by_role("img", name=name)).to_be_visible()
         expect(page.get_by_text("Quality check: too few test questions")).to_be_visible()
         expect(page.locator("tr", has_text="Recall@10")).to_have_count(0)
-        expect(page.locator("#quality .alert")).to_contain_text(
+        expect(page.locator("#index-state .alert")).to_contain_text(
             "1 of 2 test questions names a page that does not exist: “nowhere”."
         )
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")

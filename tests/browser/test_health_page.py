@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -109,7 +108,9 @@ def test_a_mention_is_linked_after_a_look_at_the_change(chromium: Browser, site:
         page.goto(f"{site.url}{HEALTH}?kind=mention")
         mentions = page.get_by_role("region", name="Unlinked mentions").get_by_role("listitem")
         finding = mentions.filter(has_text="In Notes").filter(has=page.locator("mark", has_text="photo library"))
-        expect(finding).to_contain_text("In Notes: Ask the photo library about it, and the mail relay. →\N{NO-BREAK SPACE}Photo library")
+        expect(finding).to_contain_text(
+            "In Notes: Ask the photo library about it, and the mail relay. →\N{NO-BREAK SPACE}Photo library"
+        )
         links = ["[[photo library|services/photos]]", "[[mail relay|services/mail]]"]
         finding.get_by_role("link", name="Link it").click()
         expect(page.locator(".semantic-added")).to_contain_text("Ask the [[")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import count, pairwise
 from math import ceil, log10
 from pathlib import Path
 from time import time
@@ -36,7 +36,7 @@ from otterwiki_semantic.web.pages.suggestions import close_paths
 
 _DAY = 24
 _WEEK = 7 * _DAY
-"""The hours that a chart spans."""
+"""The most hours that a chart spans."""
 
 _FEWEST_QUERIES = 10
 """Judged queries from which figures of quality mean something."""
@@ -187,7 +187,6 @@ def _work() -> dict[str, Any]:
         return {}  # the state says why
     return {
         "insight": insight,
-        "warnings": _warnings(insight),
         "fewest_queries": _FEWEST_QUERIES,
         "chart": latency_chart(insight.searches, time()),
     }
@@ -196,23 +195,25 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    The time axis is the `width` hours until now. `bars` are the hours with searches: each with its distance in hours from the
-    start of this axis, and the distances of p95 and p50 from the top of a logarithmic axis, which is `decades` above 1 ms.
-    `days` are the distances of midnights in UTC, with the names of whole days. `top` is the upper end of the scale of numbers
-    of searches.
+    The time axis is the `width` hours until now, from the first hour with searches: at least a day, at most a week. `bars` are
+    the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
+    the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days in UTC begin, with the
+    names of those that have room for one. `top` is the upper end of the scale of numbers of searches.
     """
     if not hours:
         return None
     starts = [int(datetime.fromisoformat(hour.hour).timestamp()) // 3600 for hour in hours]
-    start = max(int(now) // 3600, starts[-1]) + 1 - _WEEK
+    end = max(int(now) // 3600, starts[-1]) + 1
+    start = max(end - _WEEK, min(end - _DAY, starts[0]))
+    width = end - start
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
-    midnights = range(-start % _DAY, _WEEK, _DAY)
+    days = pairwise([*dict.fromkeys((0, *range(-start % _DAY, width, _DAY))), width])
     return {
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True) if at >= start],
         "decades": decades,
-        "days": [(x, f"{datetime.fromtimestamp(3600 * (start + x), UTC):%a}" * (x <= _WEEK - _DAY)) for x in midnights],
-        "width": _WEEK,
+        "days": [(x, f"{datetime.fromtimestamp(3600 * (start + x), UTC):%a}" * (after - x >= width / 10)) for x, after in days],
+        "width": width,
         "top": _round_top(max(hour.count for hour in hours)),
     }
 

@@ -106,8 +106,8 @@ def tools(path: str | None = None) -> Iterator[dict[str, str]]:
         yield _tool("Inspect this page", "Inspect", "fa-microscope", _INSPECTION, path=inspected)
 
 
-def _tool(name: str, tab: str, icon: str, endpoint: str, **values: str) -> dict[str, str]:
-    return {"name": name, "tab": tab, "icon": icon, "endpoint": endpoint, "url": url_for(endpoint, **values)}
+def _tool(name: str, tab: str, icon: str, endpoint: str, path: str | None = None) -> dict[str, str]:
+    return {"name": name, "tab": tab, "icon": icon, "endpoint": endpoint, "url": url_for(endpoint, path=path)}
 
 
 def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], View]:
