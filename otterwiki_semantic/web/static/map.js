@@ -32,7 +32,8 @@ function show(plot, points, byUrl) {
   const { width } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--s-map-dot"));
   const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels"), buttons = byId("buttons");
   const names = [...svg.querySelectorAll("[data-name]")].map((group) => ({ group, title: group.dataset.name }));
-  let whole, box = svg.viewBox.baseVal, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
+  const whole = frameOf(points);
+  let box = whole, drawn = box, here = null, near = [], found = null, frame = 0, resting = 0;
 
   // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
   function projection() {
@@ -115,6 +116,22 @@ function show(plot, points, byUrl) {
     change();
   }
 
+  // Returns the part of the picture that has these points, with a margin.
+  function frameOf(those) {
+    const sides = ["x", "y"].map((axis) => those.map((each) => each[axis])), [x, y] = sides.map((side) => Math.min(...side) - MARGIN);
+    const [right, bottom] = sides.map((side) => Math.max(...side) + MARGIN);
+    return { x, y, width: right - x, height: bottom - y };
+  }
+
+  // Shows the groups whose boxes are checked as large as they fit.
+  function fit() {
+    const shown = points.filter(isShown), { x, y, width, height } = shown.length ? frameOf(shown) : whole;
+    const share = Math.max(width / whole.width, height / whole.height);
+    box = { ...whole, width: whole.width * share, height: whole.height * share };
+    if (share < 1) moveTo(x + (width - box.width) / 2, y + (height - box.height) / 2);
+    else reset();
+  }
+
   // Zooms around a place, which stays where it is; returns whether anything changed.
   function zoomBy(factor, around = here ?? middle()) {
     const share = Math.max(1 / MOST_ZOOM, Math.min(1, box.width / factor / whole.width)), by = (share * whole.width) / box.width;
@@ -186,7 +203,7 @@ function show(plot, points, byUrl) {
   }, { passive: false });
 
   // With keys and buttons
-  const keys = { "+": () => zoomBy(STEP), "=": () => zoomBy(STEP), "-": () => zoomBy(1 / STEP), 0: reset, Home: reset, Escape: () => pointAt(null) };
+  const keys = { "+": () => zoomBy(STEP), "=": () => zoomBy(STEP), "-": () => zoomBy(1 / STEP), 0: fit, Home: fit, Escape: () => pointAt(null) };
   plot.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const direction = DIRECTIONS[event.key], pan = PAN_PX / projection().scale;
@@ -198,21 +215,14 @@ function show(plot, points, byUrl) {
   });
   plot.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && pointAt(points.find(({ link }) => link === event.target) ?? null));
   plot.addEventListener("focusout", () => pointAt(null));
-  [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
+  [() => zoomBy(STEP), () => zoomBy(1 / STEP), fit].forEach((act, at) => buttons.children[at].addEventListener("click", act));
   buttons.hidden = byId("keys").hidden = false;
   plot.tabIndex = -1; // a click on it gives it the keys
   const legend = document.querySelector(".semantic-map-legend"), boxes = [...legend.querySelectorAll("input")], all = element("input", { type: "checkbox" });
 
-  // Returns the part of the picture that has these points, with a margin.
-  function frameOf(those) {
-    const sides = ["x", "y"].map((axis) => those.map((each) => each[axis])), [x, y] = sides.map((side) => Math.min(...side) - MARGIN);
-    const [right, bottom] = sides.map((side) => Math.max(...side) + MARGIN);
-    return { x, y, width: right - x, height: bottom - y };
-  }
-
   const isAlone = (box) => boxes.every((each) => each.checked === (each === box));
 
-  // Shows the groups whose boxes are checked, as large as fits; the first page that is shown can be reached with Tab.
+  // Shows the groups whose boxes are checked, and others in grey; the first page that is shown can be reached with Tab.
   function filter() {
     for (const box of boxes) {
       svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
@@ -221,10 +231,8 @@ function show(plot, points, byUrl) {
     all.checked = boxes.every((each) => each.checked);
     all.indeterminate = !all.checked && boxes.some((each) => each.checked);
     svg.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
-    const shown = points.filter(isShown);
-    shown[0]?.link.setAttribute("tabindex", 0);
-    if (shown.length) whole = frameOf(shown);
-    reset();
+    points.find(isShown)?.link.setAttribute("tabindex", 0);
+    label();
   }
 
   function toggle(box) {

@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 2], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 6], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
@@ -25,8 +25,9 @@ function namingSpots(places, others, width, room) {
   const [x, y] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other)[places.length >> 1]);
   const steps = Array.from({ length: 2 * NAME_REACH + 1 }, (_, at) => at - NAME_REACH), [across, down] = NAME_STEP_PX;
   const spots = steps.flatMap((step) => steps.map((below) => around(x + step * across, y + below * down, width / 2, HEIGHT / 2))).filter((spot) => within(spot, room));
+  const area = areaOf(spots, NAME_STEP_PX[0]), strangers = others.filter((point) => isIn(area, point));
   const nearest = (spot, points) => points.reduce((least, point) => Math.min(least, distance(spot, point[0], point[1])), Infinity);
-  const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + STRANGE * Math.max(0, nearest(spot, places) - nearest(spot, others));
+  const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + STRANGE * Math.max(0, nearest(spot, places) - nearest(spot, strangers));
   return spots.map((spot) => ({ ...spot, side: 0, cost: cost(spot) })).sort((one, other) => one.cost - other.cost);
 }
 
@@ -42,13 +43,21 @@ function halved(text) {
   return [text.slice(0, at), text.slice(at + 1)].filter(Boolean);
 }
 
+const isIn = ({ left, right, top, bottom }, at) => at[0] > left && at[0] < right && at[1] > top && at[1] < bottom; // taking a list apart is slow
+
+// Returns the area of spots, with a margin: what is outside of it is in nobody's way.
+function areaOf(spots, margin) {
+  const end = (most, side) => most(...spots.map((spot) => spot[side]));
+  return { left: end(Math.min, "left") - margin, right: end(Math.max, "right") + margin, top: end(Math.min, "top") - margin, bottom: end(Math.max, "bottom") + margin };
+}
+
 // Returns a free spot for each of the points, in this order, if there is one; the freest spot for those that are forced.
-function arranged(points, most, spotsOf, obstacles, isClear, isForced) {
+function arranged(points, most, spotsOf, obstacles, clearOf, isForced) {
   const taken = [...obstacles], written = [], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
-    const spots = spotsOf(point), isFree = (spot) => !taken.some((other) => shared(spot, other)) && isClear(spot);
-    const covered = (spot) => [...taken, ...written].reduce((sum, other) => sum + shared(spot, other), 0);
+    const spots = spotsOf(point), [isClear, close] = clearOf(spots), isFree = (spot) => !taken.some((other) => shared(spot, other)) && isClear(spot);
+    const covered = (spot) => close.concat(taken, written).reduce((sum, other) => sum + shared(spot, other), 0);
     const freest = () => spots.map((spot) => [spot, covered(spot)]).sort(([, one], [, other]) => one - other)[0]?.[0];
     const free = spots.find(isFree), spot = free ?? (isForced(point) ? freest() : null);
     if (!spot) continue;
@@ -66,14 +75,17 @@ let last = { points: new Set(), scale: 0, origin: "" };
 export function placeLabels(labels, points, { view, scale, pixel, place }, { names = [], here, near, found, radius, covered }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
-  const taken = [...covered, ...(seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius + CLEAR)))];
+  const taken = [...covered];
   for (const point of near) {
     const [[x, y], [left, top]] = [here, point].map(pixel);
     for (const share of ALONG) taken.push(around(x + share * (left - x), y + share * (top - y), 1));
   }
   const isSparse = seen.length <= SPARSE, isFound = (point) => Boolean(found?.has(point)); // all may fit
   const orders = isSparse && !found ? ORDERS : [ORDERS[0]];
-  const waysOf = ({ title, suffix = "" }) => (isSparse ? [[shortened(title, LONGEST) + suffix], halved(shortened(title, LONGEST) + suffix), halved(shortened(title, SHORTER) + suffix)] : [[shortened(title, LONGEST) + suffix]]);
+  const waysOf = ({ title, suffix = "" }) => {
+    const text = shortened(title, LONGEST) + suffix;
+    return isSparse ? [[text], halved(text), halved(shortened(title, SHORTER) + suffix)] : [[text]];
+  };
   const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
   const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
   const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
@@ -85,20 +97,23 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
     const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
-    if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), marks.filter(([{ group }]) => group !== point.group).map(([, ...at]) => at), width, room).map((spot) => ({ ...spot, lines, point }));
+    if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), marks.filter(([{ group }]) => group !== point.group).map(([, at]) => at), width, room).map((spot) => ({ ...spot, lines, point }));
     const side = here || found ? point.side : null, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
     const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
     return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));
   });
-  const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, ...pixel(point)]);
-  const isClear = (spot) => { // no other point is about as near to the text as its own
-    if (isName(spot.point)) return true;
-    const nearest = OWN * distance(spot, ...pixel(spot.point));
-    return marks.every(([point, x, y]) => point === spot.point || distance(spot, x, y) >= nearest);
+  const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, pixel(point), around(...pixel(point), radius + CLEAR)]);
+  const clearOf = (spots) => {
+    const area = areaOf(spots, OWN * FAR * (gap + 6)), close = marks.filter((mark) => isIn(area, mark[1]));
+    const isClear = (spot) => {
+      const nearest = isName(spot.point) ? 0 : OWN * distance(spot, ...pixel(spot.point)); // no other point is about as near to the text as its own
+      return close.every((mark) => !shared(spot, mark[2]) && (mark[0] === spot.point || distance(spot, mark[1][0], mark[1][1]) >= nearest));
+    };
+    return [isClear, close.map((mark) => mark[2])];
   };
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, isClear, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, clearOf, isForced);
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
