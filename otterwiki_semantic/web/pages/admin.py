@@ -195,7 +195,7 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    The time axis is the `width` hours until now, from the first hour with searches: at least a day, at most a week. `bars` are
+    The time axis is the `width` hours until now, from the first hour with searches: at least half a day, at most a week. `bars` are
     the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
     the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days in UTC begin, with the
     names of those that have room for one. `top` is the upper end of the scale of numbers of searches.
@@ -204,7 +204,7 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
         return None
     starts = [int(datetime.fromisoformat(hour.hour).timestamp()) // 3600 for hour in hours]
     end = max(int(now) // 3600, starts[-1]) + 1
-    start = max(end - _WEEK, min(end - _DAY, starts[0]))
+    start = max(end - _WEEK, min(end - _DAY // 2, starts[0]))
     width = end - start
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
