@@ -195,7 +195,7 @@ def _work() -> dict[str, Any]:
 def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | None:
     """Return the values of the charts of searches per hour, or None without searches.
 
-    The time axis is the `width` hours until now, from the first hour with searches: at least half a day, at most a week. `bars` are
+    The time axis is the `width` hours until now, from the first search: at least half a day, at most a week. `bars` are
     the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
     the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days in UTC begin, with the
     names of those that have room for one. `top` is the upper end of the scale of numbers of searches.
