@@ -290,6 +290,8 @@ class Indexer:
         catalog, waiting = generation.catalog, deque[Future[None]]()
         batch = _VectorBatch(catalog, tracker)
         pages = _most_important_first(catalog.vectors.pending_pages())
+        if pages:
+            generation.mirror.expect_more()
         tracker.begin_embedding(len(pages), catalog.vectors.count_pending())
         executor, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), False
         try:

@@ -208,6 +208,7 @@ def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(inde
     assert 0 < status.index.pending_pages < PAGES
     assert any("found by keywords only" in problem.message for problem in status.problems)
     assert ask(index, "unit60").results[0].path == "p060"
+    eventually(lambda: is_settled(index.status()), why="ChromaDB holds the vectors that there are")
     model.fails = False
     index.notify()
     eventually(lambda: is_whole(index))
