@@ -64,9 +64,9 @@ def test_the_api_takes_rerank_and_tells_what_was_used(site: LiveWiki) -> None:
 
 def test_the_search_page_reranks_what_is_no_longer_typed(site: LiveWiki) -> None:
     address = f"/-/semantic-search/results?why=1&q={QUESTION.replace(' ', '+')}"
-    assert "reranked" in site.get(address).text
-    assert "reranked" in site.get(f"{address}&draft=1").text
-    assert "reranked" not in site.get(f"{address}&draft=typing").text
+    assert "by the reranker" in site.get(address).text
+    assert "by the reranker" in site.get(f"{address}&draft=1").text
+    assert "by the reranker" not in site.get(f"{address}&draft=typing").text
 
 
 def command(site: LiveWiki, *arguments: str) -> Result:
