@@ -375,9 +375,7 @@ def test_a_phone_shows_filters_in_use_with_their_cross_and_the_others_on_demand(
         page.goto(f"{site.url}{SEARCH}?q=backup&path=procedures/&updated_since=2020-01-01")
         expect(options).to_have_count(2)
         expect(page.get_by_title("Filters")).to_have_text("2")
-        assert len({box["y"] for used in options.all() if (box := used.bounding_box())}) == 1, "in one line"
         for used in options.all():
-            used.get_by_role("link").scroll_into_view_if_needed()
             expect(used.get_by_role("link")).to_be_in_viewport()
             assert used.locator("select").evaluate("each => each.scrollWidth <= each.clientWidth")
         page.get_by_title("Filters").tap()

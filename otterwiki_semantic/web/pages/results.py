@@ -149,7 +149,7 @@ def reasons(hit: Hit, query: str) -> tuple[str, ...]:
         f"words in {_place_of_names(hit)}" if why.names and why.rule != "exact title" else None,
         ("contains the word" if len(query.split()) == 1 else f"contains {share} words") if why.keyword.rank else None,
         _RANKS.get(rank, "similar meaning") if (rank := why.semantic.rank) else None,
-        "rest of the page fits" if why.page_credit else None,
+        "the whole page fits" if why.page_credit else None,
         "many pages link here" if why.links else None,
         "changed recently" if why.recency else None,
     )

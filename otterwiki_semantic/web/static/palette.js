@@ -181,6 +181,7 @@ async function load(name, parameters) {
     settle();
   } catch (error) {
     if (error.name === "AbortError") return;
+    fill(name, ...parts[name].children); // hides a part that waits
     status.replaceChildren(failure(error, search));
     activate();
   }
@@ -202,6 +203,7 @@ function search() {
   if (query()) {
     begin();
     finish();
+    parts.passages.hidden = false; // says that it searches while it is empty
   } else {
     next.passages(); // aborts what was asked before
     fill("passages");
