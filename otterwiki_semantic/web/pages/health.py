@@ -67,7 +67,7 @@ def health() -> ResponseReturnValue:
         found = [each for each in report.findings if each.is_open]
         values["sections"] = [(count, [each for each in found if each.kind is count.kind][:shown]) for count in kinds]
         values["dismissed"] = sum(count.dismissed for count in report.counts if asked.kind in (None, count.kind))
-        values["closed"] = [each for each in report.findings if each.is_dismissed]
+        values["closed"] = [each for each in report.findings if not each.is_open]
         values |= {"report": report, "kinds": kinds, "shows_dismissed": asked.dismissed}
     return render_page("health.html", title="Wiki health", **values), status
 
