@@ -1,5 +1,11 @@
 """Parse Markdown as the wiki does: sections, headings with their anchors, plain text, links, front matter."""
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown, parse_plain_text, parse_seconds, read_front_matter
-from otterwiki_semantic.content.markdown.passage import PassageMarkdown, is_table_rule, passage_markdown, truncate_markdown
+from otterwiki_semantic.content.markdown.passage import (
+    PassageMarkdown,
+    is_table_rule,
+    passage_markdown,
+    row_cells,
+    truncate_markdown,
+)
 from otterwiki_semantic.content.markdown.plain_text import STRUCK, slug

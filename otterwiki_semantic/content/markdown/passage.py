@@ -18,6 +18,7 @@ _FENCE = re.compile(r"\A(?P<indent>[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])\s++)?)(?P<mar
 _ITEM = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*(?:\|\s*+)?$")
+_CELL_END = re.compile(r"(?<!\\)\|")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
 
@@ -207,6 +208,11 @@ def _is_table(lines: Sequence[str], at: int) -> bool:
 def is_table_rule(line: str) -> bool:
     """Whether a line could be the row of dashes below the head of a table."""
     return "-" in line and bool(_TABLE_RULE.match(line))
+
+
+def row_cells(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in _CELL_END.split(line.strip().removeprefix("|").removesuffix("|"))]
 
 
 def _code_end(lines: Sequence[str], at: int) -> int | None:

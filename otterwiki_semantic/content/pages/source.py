@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from otterwiki_semantic.content.excerpts import row_parts
-from otterwiki_semantic.content.markdown import is_table_rule
+from otterwiki_semantic.content.markdown import is_table_rule, row_cells
 from otterwiki_semantic.content.markdown.otterwiki import wiki_link_target
 from otterwiki_semantic.content.pages.links import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
@@ -33,9 +33,8 @@ _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r" ?(?:\| ?)+")
-_CELL_END = re.compile(r"(?<!\\)\|")
 _NAME = "\0"
-"""Replaces a name while the row around it is made text."""
+"""Stands for a name while the row around it is turned into text."""
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 _LONGEST_COMMENT = 2_000
@@ -125,16 +124,13 @@ def _around_in_row(markdown: str, start: int, end: int) -> tuple[str, str] | Non
     if head is None:
         return None
     row = f"{markdown[first:start]}{_NAME}{markdown[end : last if last >= 0 else None]}"
-    before, _, after = "".join(row_parts(_cells(row), _cells(head))).partition(_NAME)
+    cells, names = ([_as_line(cell) for cell in row_cells(line)] for line in (row, head))
+    before, _, after = "".join(row_parts(cells, names)).partition(_NAME)
     if len(before) > _EXCERPT // 2:
         before = f"… {before[-_EXCERPT // 2 :].partition(' ')[2]}"
     if len(after) > _EXCERPT // 2:
         after = f"{after[: _EXCERPT // 2].rpartition(' ')[0]} …"
     return before, after
-
-
-def _cells(row: str) -> list[str]:
-    return [_as_line(cell).strip() for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))]
 
 
 def _as_line(markdown: str) -> str:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import chain, islice
 
 from otterwiki_semantic.content.analysis import ends_sentence, sentence_ranges
-from otterwiki_semantic.content.markdown import is_table_rule
+from otterwiki_semantic.content.markdown import is_table_rule, row_cells
 from otterwiki_semantic.search.answering.plain import CODE, clean, plain_text
 
 MAX_CHARACTERS = 40_000
@@ -187,7 +187,7 @@ class StatementParser:
             self._kind, self._open = StatementKind.ITEM, line[item.end() :] + " "
         elif line.strip().startswith("|"):
             yield from self._end_block()
-            self._header = _cells(line)
+            self._header = row_cells(line)
         else:
             if self._kind is StatementKind.ITEM and not self._open and not line.startswith(" "):
                 yield from self._end_block()
@@ -209,7 +209,7 @@ class StatementParser:
             yield from self._row(header, [])
             self._table = []
         if line.strip().startswith("|"):
-            yield from self._row(_cells(line), self._table or [])
+            yield from self._row(row_cells(line), self._table or [])
         else:
             self._table = None
             self._block += 1
@@ -311,7 +311,3 @@ def _is_unclosed(text: str) -> bool:
     """Whether text ends within code, a link or a tag."""
     tag = re.search(r"<[A-Za-z/!][^<>]*$", text)
     return text.count("`") % 2 == 1 or text.rfind("[") > text.rfind("]") or text.rfind("](") > text.rfind(")") or bool(tag)
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
