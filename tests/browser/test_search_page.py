@@ -329,7 +329,7 @@ def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> N
 
 def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=zigbee&category={'x' * 1001}")
-    expect(page.locator("#semantic-results .alert")).to_contain_text("is not a choice of “Category”")
+    expect(page.locator("#semantic-results .alert")).to_contain_text(re.compile("“xxx.*” is not a choice of “Category”"))
     page.get_by_role("link", name="Remove Category").click()
     expect(page.locator("a.semantic-passage").first).to_be_visible()
     expect(page.get_by_label("Question or words")).to_be_focused()

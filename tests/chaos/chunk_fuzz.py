@@ -1,6 +1,6 @@
 """Pages of the demo wiki, made absurd, and what has to hold for the chunks of each.
 
-`tests/integration/content/test_chunker.py` tries those that Hypothesis makes.
+`tests/integration/content/test_chunker.py` tries pages that Hypothesis makes.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
 
     The time axis is the `width` hours until now, from the first search: at least half a day, at most a week. `bars` are
     the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
-    the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days in UTC begin, with the
-    names of those that have room for one. `top` is the upper end of the scale of numbers of searches.
+    the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days (UTC) begin, each with
+    its name if there is room. `top` is the highest number on the axis of searches.
     """
     if not hours:
         return None

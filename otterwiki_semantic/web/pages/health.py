@@ -77,7 +77,8 @@ def health() -> ResponseReturnValue:
 def link() -> ResponseReturnValue:
     """Return the edit that links a page's first mention of each `target`, in the wiki's own form for saving.
 
-    With `append`, targets that are not mentioned are linked at the end. Other values of `page` are offered, too.
+    With `append`, links to targets that the page does not mention are added at its end. If `page` is given several times, the
+    first page is edited, and the others are offered instead.
     """
     values: dict[str, Any] = {"path": request.args.get("page", ""), "is_appended": "append" in request.args}
     status = 200

@@ -69,7 +69,7 @@ def results() -> ResponseReturnValue:
 @pages.get("/passage")
 @guarded("READ")
 def passage() -> ResponseReturnValue:
-    """Return lines of a page, or those of them in a section (`anchor`), as the wiki renders them."""
+    """Return lines of a page as the wiki renders them; with `anchor`, only those in that section."""
     try:
         path = page_path(query_text(request.args.get("path"), "path"))
         anchors = [f"#{anchor}" for anchor in request.args.getlist("anchor")]
