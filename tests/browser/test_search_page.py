@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from otterwiki_semantic.core.records import MapState
 from tests.support.browser import (
@@ -245,6 +245,26 @@ def test_the_keyboard_alone_is_enough_and_left_to_an_input_method(page: Page, si
     address = links.first.get_attribute("href") or ""
     page.keyboard.press("Enter")
     page.wait_for_url(f"{site.url}{address.partition('#')[0]}#**")
+
+
+def test_a_choice_stays_when_its_results_are_shown_again_and_ends_with_typing(page: Page, site: LiveWiki) -> None:
+    def answer(route: Route) -> None:
+        reply = route.fetch()
+        route.fulfill(response=reply, body=f"{reply.text()}<!-- {route.request.url} -->")
+
+    page.route("**/results?**", answer)
+    page.goto(f"{site.url}{SEARCH}")
+    field, first = page.get_by_label("Question or words"), page.locator("a.semantic-passage:visible").first
+    with page.expect_response(re.compile(r"/results\?q=zigbee\+stick$")):
+        page.keyboard.insert_text("zigbee stick")
+        before = first.element_handle()
+        page.keyboard.press("ArrowDown")
+        expect(field).to_have_attribute("aria-activedescendant", re.compile("."))
+    eventually(lambda: not before.evaluate("each => each.isConnected"), why="the results are replaced")
+    expect(field).to_have_attribute("aria-activedescendant", first.get_attribute("id") or "")
+    expect(first).to_have_class(re.compile("semantic-chosen"))
+    page.keyboard.insert_text("s")
+    expect(field).not_to_have_attribute("aria-activedescendant", re.compile("."))
 
 
 def test_a_link_lands_on_the_words_that_were_found(page: Page, site: LiveWiki) -> None:

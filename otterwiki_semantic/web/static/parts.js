@@ -13,8 +13,7 @@ export async function fetchPart(source, options = {}) {
   const reply = await fetch(source, { redirect: "manual", ...options });
   if (reply.type === "opaqueredirect" || reply.status === 403) throw Error("forbidden", { cause: 1 });
   const text = (await reply.text()).trim();
-  const part = element("template", { innerHTML: text });
-  return { text, content: part.content, isOk: reply.ok };
+  return { text, content: element("template", { innerHTML: text }).content, isOk: reply.ok };
 }
 
 export function element(tag, properties, ...content) {

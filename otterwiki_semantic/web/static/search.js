@@ -14,8 +14,7 @@ const isWide = matchMedia("(min-width: 1200px)");
 let shown = ""; // the results in the page, as the wiki rendered them
 let noted = new URL(location).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
-let asked = null; // the signal of the request in progress
-let chosen = null; // the passage that the arrow keys have reached; the focus stays in the field
+let chosen; // the passage that the arrow keys have reached; the focus stays in the field
 let isDraft = false; // whether the last history entry is an unfinished query
 const next = latest();
 const poll = delayed((url) => (document.hidden ? poll(url) : show(url, { isPolling: true })), POLL_MS);
@@ -40,7 +39,7 @@ function formUrl() {
 async function show(url, { isUnfinished, isPolling } = {}) {
   poll.stop();
   current = url.href;
-  const signal = (asked = next());
+  const signal = next();
   const source = new URL(`${SEARCH}/results${url.search}`, location);
   const question = url.searchParams.get("q");
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
@@ -60,8 +59,8 @@ async function show(url, { isUnfinished, isPolling } = {}) {
       results.replaceChildren(content.firstElementChild);
       shown = text;
       fit();
-      choose(null);
-      (pane.hidden ? preview : previewSoon)(pane, first());
+      choose(passages().find(({ href }) => href === chosen?.href));
+      if (!chosen) (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
       if (isMenu) (controls.querySelector(`[name="${used.name}"]`) ?? field).focus({ preventScroll: true });
     }
@@ -74,7 +73,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
     shown = "";
   } finally {
     clearTimeout(slow);
-    if (asked === signal) {
+    if (!signal.aborted) {
       results.removeAttribute("aria-busy");
       if (isToPoll) poll(url);
     }
@@ -110,7 +109,7 @@ function go(url) {
 }
 
 field.addEventListener("input", () => {
-  poll.stop();
+  choose();
   type();
   settle();
 });
@@ -149,7 +148,7 @@ addEventListener("popstate", () => {
   if (normalized(url) === normalized(new URL(current))) return; // only the fragment differs
   stopTimers();
   isDraft = false;
-  field.value = url.searchParams.get("q") ?? "";
+  field.value = url.searchParams.get("q"); // null empties it
   show(url);
 });
 
@@ -167,7 +166,7 @@ const passages = () => [...results.querySelectorAll(".semantic-passage[href]")].
 /** Return the passage to preview; none in a narrow window. */
 const first = () => (isWide.matches ? passages()[0] : null);
 
-/** Choose a passage, which Enter opens. */
+/** Choose a passage, which Enter opens, or none. */
 function choose(link) {
   select(chosen, link);
   chosen = link;
@@ -189,7 +188,7 @@ byId("search").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey) open(chosen.href, "_blank", "noopener");
     else location.assign(chosen.href);
   } else if (event.ctrlKey || event.metaKey) return;
-  else if (event.key === "Escape" && isField && chosen) choose(null);
+  else if (event.key === "Escape" && isField && chosen) choose();
   else if (event.key === "Escape" && at >= 0) field.focus();
   else if (step && isField) choose(links[Math.max(at + step, -1)] ?? (step > 0 ? chosen : null));
   else if (step && at >= 0) (links[at + step] ?? (step < 0 ? field : event.target)).focus();
