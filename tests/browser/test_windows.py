@@ -47,6 +47,7 @@ def cut_off(page: Page, ours: str = "[class*=semantic]") -> list[str]:
 def fits(page: Page, width: int) -> None:
     """Check that nothing is cut off in a window of a width."""
     page.set_viewport_size({"width": width, "height": 900})
+    eventually(lambda: page.evaluate("!document.getAnimations().length"), why="the wiki's sidebar has moved aside")
     eventually(lambda: not is_scrolling_sideways(page), why=f"the wiki's sidebar moves aside at {width}")
     assert cut_off(page) == [], width
 

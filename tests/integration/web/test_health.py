@@ -158,7 +158,7 @@ def test_of_a_page_that_may_be_outdated_the_page_tells_what_is_newer(
 ) -> None:
     report(wiki, people["nobody"])
     shown = people["nobody"].get(wiki.url + PAGE, params={"kind": "stale"}).text
-    found = re.findall(r'(Older|Newer): <a +href="/(\w+).*?changed <time datetime="([\d-]+)"', shown)
+    found = re.findall(r'(Older|Newer): <a +href="/(\w+).*?changed <time datetime="([\d-]+)T', shown)
     assert found == [("Older", "disks", "2019-05-01"), ("Newer", "tapes", "2019-06-01")]
 
 
