@@ -29,7 +29,7 @@ Node = tuple[Any, Any]
 _REPEATS = {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}
 _SHORTER = 5
 _NEGLIGIBLE = 0.0001
-"""Seconds for a short text. A quadratic expression takes at least thrice as long for 1,000 characters, on a fast processor, too."""
+"""Seconds for a short text. A quadratic expression takes at least thrice as long for 1,000 characters on a fast processor."""
 _HOPELESS = 1.0
 """Seconds. Linear expressions take a hundredth."""
 _MANY = 8
