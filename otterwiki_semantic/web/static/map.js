@@ -65,13 +65,12 @@ function show(plot, points, byUrl) {
 
   const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
   const label = () => resting || placeLabels(labels, points.filter(isShown), projection(), { names, here, near, found, radius: dotPx() / 2, covered: [buttons.getBoundingClientRect()] });
-  const isShown = ({ group }) => !group.classList.contains("semantic-map-off");
+  const isShown = ({ group }) => !group.hasAttribute("hidden");
 
   function pointAt(point) {
     if (point === here) return;
     here = point;
     for (const [name, value] of [["cx", here?.x], ["cy", here?.y]]) here ? ring.setAttribute(name, value) : ring.removeAttribute(name);
-    plot.classList.toggle("semantic-map-on-page", Boolean(here));
     connect([]);
     relate(point);
   }
@@ -94,13 +93,14 @@ function show(plot, points, byUrl) {
 
   function connect(others) {
     near = others;
-    svg.classList.toggle("semantic-map-focused", Boolean(here));
     for (const link of svg.querySelectorAll(".semantic-map-near")) link.classList.remove("semantic-map-near");
     if (here) for (const { link } of [here, ...near]) link.classList.add("semantic-map-near");
+    dim();
     svg.querySelector(".semantic-map-lines").setAttribute("d", near.map(({ x, y }) => `M${here.x} ${here.y}L${x} ${y}`).join(""));
     label();
   }
 
+  const dim = () => svg.classList.toggle("semantic-map-dim", Boolean(here || found));
   const linkTo = ({ link }, textContent) => element("a", { href: link.href.baseVal, textContent });
   const listOf = (pages) => element("ul", {}, ...pages.map((each) => element("li", {}, linkTo(each, each.title))));
   const middle = () => ({ x: box.x + box.width / 2, y: box.y + box.height / 2 });
@@ -222,10 +222,10 @@ function show(plot, points, byUrl) {
 
   const isAlone = (box) => boxes.every((each) => each.checked === (each === box));
 
-  // Shows the groups whose boxes are checked, and others in grey; the first page that is shown can be reached with Tab.
+  // Shows the groups whose boxes are checked; the first page that is shown can be reached with Tab.
   function filter() {
     for (const box of boxes) {
-      svg.querySelector(`.semantic-map-${box.value}`).classList.toggle("semantic-map-off", !box.checked);
+      svg.querySelector(`.semantic-map-${box.value}`).toggleAttribute("hidden", !box.checked);
       box.parentElement.title = isAlone(box) ? "Show all groups" : "Show only this group";
     }
     all.checked = boxes.every((each) => each.checked);
@@ -245,7 +245,7 @@ function show(plot, points, byUrl) {
     for (const each of boxes) each.checked = all.checked;
     filter();
   });
-  legend.prepend(element("li", {}, element("label", {}, all, element("bdi", { textContent: "All" }), element("span", { className: "semantic-count ml-auto", textContent: points.length.toLocaleString("en") }))));
+  legend.prepend(element("li", {}, element("label", {}, all, element("bdi", { textContent: "Show all" }), element("span", { className: "semantic-count ml-auto", textContent: points.length.toLocaleString("en") }))));
   for (const box of boxes) {
     box.hidden = false;
     box.title = ""; // it shows or hides its group
@@ -263,13 +263,13 @@ function show(plot, points, byUrl) {
 
   return (those) => {
     found = those;
-    svg.classList.toggle("semantic-map-searched", Boolean(found));
+    dim();
     for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
     for (const box of [all, ...boxes]) {
       const group = svg.querySelector(`.semantic-map-${box.value}`), count = box.parentElement.querySelector(".semantic-count");
       const number = [...(found ?? [])].filter((point) => !group || point.group === group).length;
       count.dataset.all ??= count.textContent;
-      count.textContent = found ? `${number} of ${count.dataset.all}` : count.dataset.all;
+      count.textContent = !found ? count.dataset.all : group ? number : `${number} of ${count.dataset.all}`;
       box.parentElement.classList.toggle("semantic-quiet", Boolean(found) && !number);
       box.parentElement.classList.toggle("font-weight-bold", number > 0);
     }
@@ -304,7 +304,7 @@ function searching(byUrl, highlight) {
     light(count ? found : null, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
     if (count) return;
     const page = await fetchPart(`${SEARCH}/results?${new URLSearchParams({ q: query, draft: 1 })}`, { signal });
-    byId("actions").replaceChildren(...page.content.querySelectorAll(".semantic-nothing")); // what the search page offers
+    byId("actions").replaceChildren(...page.content.querySelectorAll(".semantic-nothing .btn")); // what the search page offers
   }
 
   function search(draft) {

@@ -1,5 +1,5 @@
 // Labels: as many titles as fit next to their points, in one line or two, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 1000, LONGEST = 32, SHORTER = 20, CLEAR = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 6], OWN = 1.5, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, FEW = 12, SPARSE = 40, NAME_PX = 14, NAME_STEP_PX = [24, 16], NAME_REACH = 5, STRANGE = 5, NAME_COLOUR = "70%", FAR = 2, TIGHT_PX = 20;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 2000, LONGEST = 32, GAP_PX = [4, 1], SIDES = 4, FONT_PX = 12, HEIGHT = 14, APART_PX = [10, 6], NEARER_PX = 10, ALONG = [1, 2, 3, 4, 5, 6, 7].map((part) => part / 8), DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5, HERE_LARGER = 2.6, SPARSE = 40, TWO_LINES = 300, NAME_PX = 14, NAMED = 4, NAME_STEP_PX = [24, 16], NAME_REACH = 5, CLEAR_PX = 18, CROWDED = 2, NAME_COLOUR = "70%";
 const ORDERS = [() => 0, ...[[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]].map(([x, y]) => (one, other) => x * (one.x - other.x) + y * (one.y - other.y))];
 const pen = document.createElement("canvas").getContext("2d");
 const shared = (one, other) => Math.max(0, Math.min(one.right, other.right) - Math.max(one.left, other.left)) * Math.max(0, Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top));
@@ -11,24 +11,22 @@ function around(x, y, radius, high = radius) {
   return { left: x - radius, right: x + radius, top: y - high, bottom: y + high };
 }
 
-// Returns where a text may be: beside a point, above or below it, or obliquely; moved into the room.
-function spots(x, y, width, height, gap, room) {
-  const corners = [[x + gap, y - height / 2], [x - gap - width, y - height / 2]];
-  for (const share of [1 / 2, 0, 1]) for (const top of [y - gap - height, y + gap]) corners.push([x - share * width, top]);
-  for (const left of [x + gap, x - gap - width]) corners.push([left, y - height], [left, y]);
-  for (const corner of corners.slice(2)) corner[0] = Math.max(room.left, Math.min(corner[0], room.right - width));
+// Returns where a text may be: to the right of a point, to the left, above or below it; above and below moved into the room.
+function spots(x, y, width, height, radius, room) {
+  const [aside, above] = GAP_PX.map((gap) => radius + gap), middle = Math.max(room.left, Math.min(x - width / 2, room.right - width));
+  const corners = [[x + aside, y - height / 2], [x - aside - width, y - height / 2], [middle, y - above - height], [middle, y + above]];
   return corners.map(([left, top], side) => ({ side, left, top, right: left + width, bottom: top + height }));
 }
 
-// Returns where the name of a group may be: near the middle of its points that are in the room, and nearer to them than to others; the best place first.
+// Returns where the name of a group may be: near the middle of its points that are in the room, nearer to them than to others, and on none; the best place first.
 function namingSpots(places, others, width, room) {
   const [x, y] = [0, 1].map((axis) => places.map((place) => place[axis]).sort((one, other) => one - other)[places.length >> 1]);
   const steps = Array.from({ length: 2 * NAME_REACH + 1 }, (_, at) => at - NAME_REACH), [across, down] = NAME_STEP_PX;
   const spots = steps.flatMap((step) => steps.map((below) => around(x + step * across, y + below * down, width / 2, HEIGHT / 2))).filter((spot) => within(spot, room));
   const area = areaOf(spots, NAME_STEP_PX[0]), strangers = others.filter((point) => isIn(area, point));
   const nearest = (spot, points) => points.reduce((least, point) => Math.min(least, distance(spot, point[0], point[1])), Infinity);
-  const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + STRANGE * Math.max(0, nearest(spot, places) - nearest(spot, strangers));
-  return spots.map((spot) => ({ ...spot, side: 0, cost: cost(spot) })).sort((one, other) => one.cost - other.cost);
+  const cost = (spot) => Math.hypot((spot.left + spot.right) / 2 - x, (spot.top + spot.bottom) / 2 - y) + CROWDED * Math.max(0, CLEAR_PX - nearest(spot, places));
+  return spots.filter((spot) => nearest(spot, places) <= nearest(spot, strangers)).map((spot) => ({ ...spot, side: 0, cost: cost(spot) })).sort((one, other) => one.cost - other.cost);
 }
 
 // Returns a title that fits, cut between words if there are any.
@@ -51,27 +49,28 @@ function areaOf(spots, margin) {
   return { left: end(Math.min, "left") - margin, right: end(Math.max, "right") + margin, top: end(Math.min, "top") - margin, bottom: end(Math.max, "bottom") + margin };
 }
 
-// Returns a free spot for each of the points, in this order, if there is one; the freest spot for those that are forced.
-function arranged(points, most, spotsOf, obstacles, clearOf, isForced) {
-  const taken = [...obstacles], written = [], placed = [];
+// Returns a spot for each of the points, in this order, if there is one: clear of all points or, for highlighted points, of the other highlighted ones; the freest spot for the selected point.
+function arranged(points, most, spotsOf, obstacles, { clearOf, isLit, here }) {
+  const taken = [...obstacles], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
-    const spots = spotsOf(point), [isClear, close] = clearOf(spots), isFree = (spot) => !taken.some((other) => shared(spot, other)) && isClear(spot);
-    const covered = (spot) => close.concat(taken, written).reduce((sum, other) => sum + shared(spot, other), 0);
-    const freest = () => spots.map((spot) => [spot, covered(spot)]).sort(([, one], [, other]) => one - other)[0]?.[0];
-    const free = spots.find(isFree), spot = free ?? (isForced(point) ? freest() : null);
+    const spots = spotsOf(point), [isClear, covered] = clearOf(spots), isFree = (spot) => !taken.some((other) => shared(spot, other));
+    const freest = (among) => among.map((spot) => [spot, covered(spot, taken)]).sort(([, one], [, other]) => one - other)[0]?.[0];
+    const free = spots.filter(isFree);
+    const spot = free.find((each) => isClear(each)) ?? (isLit(point) ? freest(free.filter((each) => isClear(each, isLit))) : null) ?? (point === here ? freest(spots) : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
-    for (const list of [taken, written]) list.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
-    placed.push({ ...spot, isFree: Boolean(free) });
+    taken.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
+    placed.push(spot);
   }
   return placed;
 }
 
-// Puts labels into a group of the picture: of the selected point and the near ones, and the few found in any case, of others as far as there is room. The name of a group stands near the middle of its points, or only in the legend.
+// Puts labels into a group of the picture, as far as there is room: of the selected point and the near ones first, or of those found. The name of a group stands near the middle of its points, or only in the legend.
+// No other point is about as near to a label as its own: such a label is left out. Found and near pages may cover others, which are dimmed.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
-// They leave room for the lines. While a page is selected, a label keeps its side of the point. Zooming in takes away no label that had room.
-let last = { points: new Set(), scale: 0, origin: "" };
+// They leave room for the lines. While a page is selected, a label keeps its side of the point, and while zooming in its place in the order.
+let last = { points: new Set(), scale: 0 };
 export function placeLabels(labels, points, { view, scale, pixel, place }, { names = [], here, near, found, radius, covered }) {
   const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
   const seen = points.filter((point) => within(around(...pixel(point), 0), view));
@@ -84,36 +83,35 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
   const orders = isSparse && !found ? ORDERS : [ORDERS[0]];
   const waysOf = ({ title, suffix = "" }) => {
     const text = shortened(title, LONGEST) + suffix;
-    return isSparse ? [[text], halved(text), halved(shortened(title, SHORTER) + suffix)] : [[text]];
+    return seen.length > TWO_LINES ? [[text]] : [[text], halved(text)];
   };
-  const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
-  const gap = (found ? FOUND_LARGER : 1) * radius + CLEAR + 2;
-  const chosen = (found ? seen.filter(isFound) : seen).slice(0, TRIED);
-  const { fontFamily } = getComputedStyle(labels), membersOf = (name) => seen.filter(({ group }) => group === name.group), named = found ? [] : names.filter((name) => membersOf(name).length), isName = (point) => names.includes(point);
-  const sizeOf = (point) => (isName(point) ? NAME_PX : FONT_PX), weightOf = (point) => (isName(point) ? 700 : 400);
-  const isForced = (point) => isName(point) || point === here || near.includes(point) || (isFound(point) && (found.size <= FEW || point === best)) || (isHeld && last.points.has(point));
-  const [best] = found ?? [], origin = String(pixel({ x: 0, y: 0 })), isHeld = !found && (scale > last.scale || (scale === last.scale && origin === last.origin));
-  const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => named.includes(point) || seen.includes(point));
+  const most = isSparse ? SPARSE : Math.ceil((view.width * view.height) / ROOM_PX);
+  const isCrowd = seen.length > OBSTACLES, chosen = (found ? [...found].filter((point) => seen.includes(point)) : isCrowd ? [] : seen).slice(0, TRIED);
+  const { fontFamily } = getComputedStyle(labels), membersOf = (name) => seen.filter(({ group }) => group === name.group), named = found ? [] : names.filter((name) => membersOf(name).length >= NAMED), isName = (point) => names.includes(point);
+  const sizeOf = (point) => (isName(point) ? NAME_PX : FONT_PX), weightOf = (point) => (isName(point) || isFound(point) ? 700 : 400);
+  const isLit = (point) => point === here || near.includes(point) || isFound(point), sizeUp = (point) => (point === here ? HERE_LARGER : isFound(point) ? FOUND_LARGER : 1);
+  const kept = found || scale < last.scale ? [] : [...last.points].filter((point) => named.includes(point) || seen.includes(point)), isKept = new Set(kept);
   const spotsOf = (point) => waysOf(point).flatMap((lines) => {
     pen.font = `${weightOf(point)} ${sizeOf(point)}px ${fontFamily}`;
-    const width = Math.max(...lines.map((line) => pen.measureText(line).width)), away = gap + (point === here ? 6 : 0);
+    const width = Math.max(...lines.map((line) => pen.measureText(line).width));
     if (isName(point)) return lines.length > 1 ? [] : namingSpots(membersOf(point).map(pixel), marks.filter(([{ group }]) => group !== point.group).map(([, at]) => at), width, room).map((spot) => ({ ...spot, lines, point }));
-    const side = here || found ? point.side : null, places = spots(...pixel(point), width, HEIGHT * lines.length, away, room), isTight = (spot) => spot.right > room.right - TIGHT_PX;
-    const fitting = places.filter((spot) => within(spot, room) && distance(spot, ...pixel(point)) <= FAR * away);
-    return fitting.map((spot) => ({ ...spot, lines, point })).sort((one, other) => (other.side === side) - (one.side === side) || isTight(one) - isTight(other));
-  });
-  const marks = seen.length > OBSTACLES ? [] : seen.map((point) => [point, pixel(point), around(...pixel(point), radius + CLEAR)]);
+    return spots(...pixel(point), width, HEIGHT * lines.length, radius * sizeUp(point), room).filter((spot) => within(spot, room)).map((spot) => ({ ...spot, side: spot.side + SIDES * (lines.length - 1), lines, point }));
+  }).sort((one, other) => preference(one) - preference(other));
+  const preference = ({ side, point }) => (side === point.side && (here || found || isKept.has(point)) ? -1 : side % SIDES);
+  const marks = (isCrowd ? chosen : seen).map((point) => [point, pixel(point)]);
   const clearOf = (spots) => {
-    const area = areaOf(spots, OWN * FAR * (gap + 6)), close = marks.filter((mark) => isIn(area, mark[1]));
-    const isClear = (spot) => {
-      const nearest = isName(spot.point) ? 0 : OWN * distance(spot, ...pixel(spot.point)); // no other point is about as near to the text as its own
-      return close.every((mark) => !shared(spot, mark[2]) && (mark[0] === spot.point || distance(spot, mark[1][0], mark[1][1]) >= nearest));
+    const area = areaOf(spots, NEARER_PX + HERE_LARGER * radius + GAP_PX[0]), close = marks.filter((mark) => isIn(area, mark[1]));
+    const isClear = (spot, isRival = () => true) => {
+      const least = isName(spot.point) ? radius + GAP_PX[1] : NEARER_PX + distance(spot, ...pixel(spot.point));
+      return close.every(([point, [x, y]]) => point === spot.point || !isRival(point) || distance(spot, x, y) >= least);
     };
-    return [isClear, close.map((mark) => mark[2])];
+    const covered = (spot, taken) => taken.concat(close.map(([, at]) => around(...at, radius))).reduce((sum, other) => sum + shared(spot, other), 0);
+    return [isClear, covered];
   };
+  const steady = kept.filter((point) => isName(point) || spotsOf(point)[0]?.side === point.side); // others change sides, and must not take their places
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, clearOf, isForced);
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...steady, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, { clearOf, isLit, here });
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }
@@ -133,6 +131,6 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
     label.classList.toggle("semantic-quiet", Boolean(here) && point !== here && !near.includes(point) && !isFound(point));
     return label;
   });
-  if (!found) last = { scale, origin, points: new Set(placed.filter(({ point, isFree }) => isFree || kept.includes(point)).map(({ point }) => point)) };
+  if (!found && !here) last = { scale, points: new Set(placed.map(({ point }) => point)) };
   labels.replaceChildren(...texts.reverse()); // the selected one last, on top
 }
