@@ -41,8 +41,23 @@ def test_a_similar_page_is_told_and_another_linked_at_the_cursor(chromium: Brows
         )
         write(page, demo, text, "/watering/edit")
         panel = page.get_by_role("complementary", name="Suggested links")
-        expect(page.get_by_text("There may already be a page about this.")).to_be_visible()
-        expect(page.get_by_role("link", name="Open “Irrigation”")).to_have_attribute("href", "/garden/irrigation")
+        notice = page.get_by_text("This page may already exist:")
+        expect(notice.get_by_role("link", name="Irrigation")).to_have_attribute("href", "/garden/irrigation")
         page.keyboard.insert_text("\n\nBefore frost, turn the radiators to frost guard. See ")
         panel.get_by_role("button", name="Add link Home automation").click()
         assert page.evaluate(TEXT).endswith("See [[Home automation|services/automation]]")
+
+
+def test_a_phone_shows_the_similar_page_while_its_reader_types(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo, "phone") as page:
+        write(page, demo, "Nightly copies of all machines.\n\n" * 40 + "Last line", "/garden/backups/edit")
+        link = page.get_by_text("This page may already exist:").get_by_role("link", name="Backups")
+        for height in (844, 480):  # without and with a keyboard
+            page.set_viewport_size({"width": 390, "height": height})
+            page.keyboard.type("!")
+            expect(link).to_be_in_viewport(ratio=1)
+            expect(page.get_by_text("Last line!")).to_be_in_viewport(ratio=1)
+            page.locator("#content-wrapper").evaluate("wrapper => wrapper.scrollTo(0, wrapper.scrollHeight)")
+            expect(link).to_be_in_viewport(ratio=1)
+            page.locator("#content-wrapper").evaluate("wrapper => wrapper.scrollTo(0, 0)")
+        check_looks(page, "#semantic-existing")

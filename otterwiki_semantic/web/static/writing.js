@@ -25,23 +25,23 @@ function linkPhrase({ phrase, start, link }) {
   if (from >= 0) replace(from, from + phrase.length, link);
 }
 
+const linkTo = ({ url, title }) => element("a", { href: url ?? "", target: "_blank", rel: "noopener", textContent: title });
+
 function entry(page, insert) {
-  const title = element("a", { href: page.url ?? "", target: "_blank", rel: "noopener", textContent: page.title });
   const isNamed = page.phrase && page.phrase.toLowerCase() !== page.title.toLowerCase();
   const phrase = element("span", { className: "semantic-where", textContent: isNamed ? ` “${page.phrase}”` : "" });
   const button = element("button", { type: "button", className: "btn btn-sm", title: "Add link" }, element("i", { className: "fas fa-plus", ariaHidden: "true" }));
   button.append(element("span", { className: "sr-only", textContent: `Add link ${page.title}` }));
   button.addEventListener("click", insert);
-  return element("li", {}, element("span", {}, title, phrase), button);
+  return element("li", {}, element("span", {}, linkTo(page), phrase), button);
 }
 
 const group = (name, entries) => (entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : []);
 
-/** Say above the editor which pages may be about the same already. */
+/** Show above the editor which pages may be about the same already. */
 function warn(pages) {
-  for (const each of warning.querySelectorAll("a")) each.remove();
-  warning.firstElementChild.append(...pages.map(({ url, title }) => element("a", { className: "btn btn-sm", href: url, target: "_blank", rel: "noopener", textContent: `Open “${title}”` })));
-  warning.hidden = !pages.length;
+  const parts = pages.flatMap((page, at) => [at ? ", " : "This page may already exist: ", linkTo(page)]);
+  if (warning.textContent !== parts.map((each) => each.textContent ?? each).join("")) warning.replaceChildren(...parts);
 }
 
 function show({ mentions, pages, duplicates = [] }) {
@@ -85,7 +85,7 @@ async function ask() {
 
 function start() {
   if (!editor()) return;
-  document.getElementById("editor_split")?.before(warning.parentElement);
+  document.getElementById("editor_split")?.before(warning);
   document.addEventListener("cm6change", later);
   ask();
 }
