@@ -48,12 +48,17 @@ def excerpt_window(
 
 
 def row_parts(cells: Sequence[T], names: Sequence[T]) -> Iterator[T | str]:
-    """Yield the parts of a table row as text: `nightly · kept: 14`. Without a name for each cell, no cell has one."""
+    """Yield the parts of a table row as text: `photos`, a dash, `runs on: otter · since: 2024`.
+
+    Without a name for each cell, no cell has one: `photos · otter · 2024`.
+    """
     filled = [at for at, cell in enumerate(cells) if cell]
+    has_names = len(names) >= len(cells)
     for at in filled:
+        name = names[at] if at and has_names else None
         if at != filled[0]:
-            yield " · "
-        if at and len(names) >= len(cells) and (name := names[at]):
+            yield " – " if name and at == filled[1] and not filled[0] else " · "
+        if name:
             yield from (name, ": ")
         yield cells[at]
 

@@ -139,7 +139,7 @@ def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) ->
             page.keyboard.press("Alt+Enter")
         else:
             page.get_by_role("option", name="Show an answer").click()
-        expect(answer(page)).to_contain_text("Nightly · kept: 14")
+        expect(answer(page)).to_contain_text("Nightly – kept: 14")
         expect(answer(page)).to_contain_text(re.compile(r"compares their sums\.\s*… A backup"))  # one is left out
         expect(page.get_by_label("Question or words")).to_have_value(text)
 
@@ -152,7 +152,7 @@ def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: Live
         page.keyboard.press("Control+a")
         settle(page, "how long are nightly backups kept")
         lead = palette.get_by_role("group", name="Answer").get_by_role("option")
-        expect(lead).to_contain_text("Nightly · kept: 14")
+        expect(lead).to_contain_text("Nightly – kept: 14")
         expect(lead).to_have_attribute("aria-selected", "true")
         expect(passages(palette).first).to_be_visible()
         check_looks(page, "#semantic-palette")

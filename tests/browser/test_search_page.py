@@ -367,7 +367,7 @@ def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) ->
     expect(preview.get_by_role("link", name="Backups", exact=True)).to_have_count(0)
     assert not is_scrolling_sideways(page)
     page.goto(f"{site.url}{SEARCH}?q=power+draw+while+the+backup+is+running")
-    page.locator("a.semantic-passage", has_text="backup running · watts: 94").first.hover()
+    page.locator("a.semantic-passage", has_text="backup running – watts: 94").first.hover()
     expect(preview.locator(".semantic-best")).to_have_text(re.compile("backup running"))  # only this row of the table
     expect(preview.locator(".semantic-best mark", has_text="backup")).not_to_have_count(0)
     page.goto(f"{site.url}{SEARCH}?q=how+long+are+nightly+backups+kept")  # at the end of its page

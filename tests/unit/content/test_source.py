@@ -49,8 +49,8 @@ def test_a_name_is_found_in_running_text_alone() -> None:
     ("text", "excerpt"),
     [
         ("# A\n\nSee [[the plan|plan]], and the [one](/two) with NAS.\n\nMore.", "See the plan, and the one with NAS."),
-        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | NAS |\n| 5 | 6 |\n", "3 · b: NAS"),
-        ("| a | b | c |\n|---|---|---|\n| 3 | | NAS |\n", "3 · c: NAS"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | NAS |\n| 5 | 6 |\n", "3 – b: NAS"),
+        ("| a | b | c |\n|---|---|---|\n| 3 | | NAS |\n", "3 – c: NAS"),
         ("For all:\n\n- a disk\n  - the NAS\n* more - or less\n", "a disk; the NAS; more - or less"),
         ("NAS " + "word " * 50, "NAS " + "word " * 14 + "word …"),
         ("word " * 50 + "a NAS", "… " + "word " * 15 + "a NAS"),

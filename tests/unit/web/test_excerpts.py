@@ -86,7 +86,7 @@ def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole
     assert 80 < len(shown) <= 110
     rows = "service | on\n" + "\n".join(f"service {number} | its machine {number}" for number in range(20))
     shown = "".join(span.text for span in spans(rows, 0, [], (rows.index("service 19"), len(rows))))
-    assert shown == "… " + "; ".join(f"service {number} · on: its machine {number}" for number in range(17, 20))
+    assert shown == "… " + "; ".join(f"service {number} – on: its machine {number}" for number in range(17, 20))
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_an_excerpt_that_begins_with_a_later_item_says_so() -> None:
 
 def test_lists_rows_and_code_are_shown_as_such() -> None:
     table = "kind | kept | at\nnightly | 14 | one\nweekly |  | two\nyearly | 6 |"
-    rows = ("text", "", "nightly · kept: 14 · at: one; weekly · at: two; yearly · kept: 6. All of it.")
+    rows = ("text", "", "nightly – kept: 14 · at: one; weekly – at: two; yearly – kept: 6. All of it.")
     for text, expected in (
         ("- nights\n2. weeks", [("item", "•", "nights"), ("item", "2.", "weeks")]),
         (f"{table}\n\nAll of it.\n\n- nights", [rows, ("item", "•", "nights")]),
         ("kind | kept", [("text", "", "kind · kept")]),
-        ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly · kept: 14")]),
+        ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly – kept: 14")]),
         ("set a\nset b", [("code", "", "set a"), ("code", "", "set b")]),
     ):
         lines = [

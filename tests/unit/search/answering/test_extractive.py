@@ -102,10 +102,10 @@ def test_steps_are_the_whole_list() -> None:
 @pytest.mark.parametrize(
     ("header", "row", "text"),
     [
-        ("kind | kept", "nightly | 14", "Nightly · kept: 14"),
+        ("kind | kept", "nightly | 14", "Nightly – kept: 14"),
         ("kind | kept", "nightly | ", "Nightly"),
-        (" | kept", "`nightly` | 14 days", "`nightly` · kept: 14 days"),
-        ("service | runs on | since", "photos | otter | 2024", "Photos · runs on: otter · since: 2024"),
+        (" | kept", "`nightly` | 14 days", "`nightly` – kept: 14 days"),
+        ("service | runs on | since", "photos | otter | 2024", "Photos – runs on: otter · since: 2024"),
     ],
 )
 def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
@@ -118,21 +118,21 @@ def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
 
 def test_the_name_of_a_column_tells_what_a_row_answers() -> None:
     page = hit("service | owner\nphotos | Bert", ("photos | Bert", 9.0), kind=UnitKind.ROW, header="service | owner")
-    assert answered("who looks after the photos", page) == [("Photos · owner: Bert",)]
+    assert answered("who looks after the photos", page) == [("Photos – owner: Bert",)]
 
 
 def test_rows_that_the_question_does_not_tell_apart_answer_together_in_the_order_of_their_table() -> None:
     header, *rows = table = ["kind | kept", "nightly | 14", "weekly | 8"]
     page = hit("\n".join(table), (rows[1], 9.0), (rows[0], 8.0), kind=UnitKind.ROW, header=header)
-    assert answered("how long are backups kept", page) == [("Nightly · kept: 14",), ("Weekly · kept: 8",)]
+    assert answered("how long are backups kept", page) == [("Nightly – kept: 14",), ("Weekly – kept: 8",)]
     lead = find_lead("how long are backups kept", [page], ["en"])
     assert lead is not None
-    assert (lead.text, lead.unit) == ("Nightly · kept: 14\nWeekly · kept: 8", page.units[0])
+    assert (lead.text, lead.unit) == ("Nightly – kept: 14\nWeekly – kept: 8", page.units[0])
     weekly = structs.replace(page, units=(page.units[0], structs.replace(page.units[1], coverage=0.5)))
     lead = find_lead("how long are weekly backups kept", [weekly], ["en"])
     assert lead is not None
-    assert lead.text == "Weekly · kept: 8"
-    assert answered("how long are weekly backups kept", weekly) == [("Weekly · kept: 8",)]
+    assert lead.text == "Weekly – kept: 8"
+    assert answered("how long are weekly backups kept", weekly) == [("Weekly – kept: 8",)]
 
 
 def test_only_a_question_has_a_lead() -> None:
