@@ -440,6 +440,9 @@ def test_a_passage_is_opened_in_place_as_the_wiki_shows_it(page: Page, site: Liv
     expect(passage.get_by_text("Hide")).to_be_visible()
     expect(passage.locator(".semantic-rendered")).to_contain_text("fetches 200 random files")
     expect(passage.locator(".semantic-rendered")).not_to_contain_text("Retention")
+    expect(passage.locator(".semantic-excerpt")).to_be_hidden()
+    passage.get_by_text("Hide").click()
+    expect(passage.locator(".semantic-excerpt")).to_be_visible()
 
 
 def test_what_a_page_positions_stays_in_the_preview(page: Page, site: LiveWiki) -> None:

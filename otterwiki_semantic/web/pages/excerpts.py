@@ -11,13 +11,14 @@ from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window, row_parts
 
-_CUT = "… "
+_CUT, _CUT_OFF = "…\N{NO-BREAK SPACE}", "\N{NO-BREAK SPACE}…"
+"""What begins and ends a text that is cut: never alone on a line."""
 _ENDS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：", "；", "、")
 """What ends a paragraph; others, and headings, get a full stop."""
 _MAX_CHARACTERS = 360
 _LINES, _LINE = 2, 80
 """How many lines an excerpt has, and the characters of one beside the preview."""
-_MARKER = re.compile(r"\A(?:… )?\s*+([-*+]|\d{1,9}[.)])\s++")
+_MARKER = re.compile(rf"\A(?:{_CUT})?\s*+([-*+]|\d{{1,9}}[.)])\s++")
 _CELL, _LINE_END = re.compile(r"(?:\A| )\|(?: |\Z)"), re.compile("\n")
 
 
@@ -63,7 +64,7 @@ def _cut(lines: list[Line]) -> Iterator[Line]:
             return
         left -= needed
         if not left and lines[at + 1 :] and not _text(line.spans).endswith("…"):
-            yield replace(line, spans=(*line.spans, Span(" …")))
+            yield replace(line, spans=(*line.spans, Span(_CUT_OFF)))
             return
         yield line
 
@@ -73,7 +74,7 @@ def _shortened(spans: Iterable[Span], size: int) -> Iterator[Span]:
         if len(span.text) > size:
             whole = span.text[: size + 1].rpartition(" ")[0] or span.text[: size if size > _LINE / 2 else 0]
             yield replace(span, text=whole.rstrip()) if whole.strip() else Span("")
-            yield Span(" …")
+            yield Span(_CUT_OFF)
             return
         size -= len(span.text)
         yield span
@@ -87,7 +88,7 @@ def _spans(text: str, start: int, first: int, last: int, matches: Sequence[tuple
         if at <= begin and end <= last:
             spans += [Span(text[at:begin]), Span(text[begin:end], is_match=True)]
             at = end
-    spans.append(Span(text[at:last].rstrip() + (" …" if last < len(text.rstrip()) else "")))
+    spans.append(Span(text[at:last].rstrip() + (_CUT_OFF if last < len(text.rstrip()) else "")))
     return tuple(span for span in spans if span.text)
 
 

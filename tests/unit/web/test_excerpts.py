@@ -17,6 +17,7 @@ def spans(*asked: Any) -> list[Span]:
     return [span for line in excerpt(*asked) for span in line.spans]
 
 
+CUT, CUT_OFF = "…\N{NO-BREAK SPACE}", "\N{NO-BREAK SPACE}…"
 LONG = " ".join(f"word{number}" for number in range(200))
 
 
@@ -34,7 +35,7 @@ def test_an_excerpt_is_a_part_of_the_text_with_the_matches_in_it(passage: tuple[
     text, start, highlights = passage
     text = text.replace("|", "a")  # a row of a table has the names of its columns, too
     pieces = spans(text, start, highlights)
-    shown = "".join(piece.text for piece in pieces).removeprefix("… ").removesuffix(" …")
+    shown = "".join(piece.text for piece in pieces).removeprefix(CUT).removesuffix(CUT_OFF)
     plain = str.maketrans("", "", "-|:;., \n\t")
     assert shown.translate(plain) in text[start:].translate(plain)
     matches = "".join(piece.text for piece in pieces if piece.is_match).translate(plain)
@@ -47,8 +48,8 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
     highlights = [(place, place + 6) for place in wanted]
     pieces = spans(LONG, 0, highlights)
     assert [piece.text for piece in pieces if piece.is_match] == ["word12"[:6] for _ in range(3)]
-    assert pieces[0] == Span("… ")
-    assert pieces[-1].text.endswith(" …")
+    assert pieces[0] == Span(CUT)
+    assert pieces[-1].text.endswith(CUT_OFF)
     assert "word121" in "".join(piece.text for piece in pieces)
 
 
@@ -73,9 +74,9 @@ def test_an_excerpt_of_the_end_begins_with_a_sentence_if_it_fills_a_line() -> No
     best = "A backup that has never been read is a hope, not a backup."
     text = f"{LONG}. The report goes to all of us. {best}"
     shown = "".join(span.text for span in spans(text, 0, [], (text.index(best), len(text))))
-    assert shown == f"… The report goes to all of us. {best}"
+    assert shown == f"{CUT}The report goes to all of us. {best}"
     text = f"{LONG} {best}"
-    assert "".join(span.text for span in spans(text, 0, [], (text.index(best), len(text)))) == f"… {best}"
+    assert "".join(span.text for span in spans(text, 0, [], (text.index(best), len(text)))) == f"{CUT}{best}"
 
 
 def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole_row_of_a_table() -> None:
@@ -86,7 +87,7 @@ def test_an_excerpt_of_the_end_begins_earlier_to_fill_two_lines_and_with_a_whole
     assert 80 < len(shown) <= 110
     rows = "service | on\n" + "\n".join(f"service {number} | its machine {number}" for number in range(20))
     shown = "".join(span.text for span in spans(rows, 0, [], (rows.index("service 19"), len(rows))))
-    assert shown == "… " + "; ".join(f"service {number} – on: its machine {number}" for number in range(17, 20))
+    assert shown == CUT + "; ".join(f"service {number} – on: its machine {number}" for number in range(17, 20))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_a_match_in_a_text_without_spaces_is_shown(text: str, needle: str) -> No
 def test_an_excerpt_that_begins_with_a_later_item_says_so() -> None:
     items = "\n".join(f"- {LONG[:100]}" for _ in range(5))
     line = excerpt(items, 0, [], (206, 308))[0]
-    assert (line.kind, line.marker, line.spans[0]) == ("item", "•", Span("… "))
+    assert (line.kind, line.marker, line.spans[0]) == ("item", "•", Span(CUT))
 
 
 def test_lists_rows_and_code_are_shown_as_such() -> None:
@@ -173,9 +174,9 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
 @pytest.mark.parametrize(
     ("text", "end"),
     [
-        ("Compare it.\n\n- one\n- two\n- three", "one …"),
-        (f"- one\n- two {LONG}", "word11 …"),
-        ("One sentence fits here. " * 9, "sentence …"),
+        ("Compare it.\n\n- one\n- two\n- three", f"one{CUT_OFF}"),
+        (f"- one\n- two {LONG}", f"word11{CUT_OFF}"),
+        ("One sentence fits here. " * 9, f"sentence{CUT_OFF}"),
         ("All of it fits.\n\n", "All of it fits."),
     ],
 )
