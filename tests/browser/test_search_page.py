@@ -187,7 +187,7 @@ def test_menus_narrow_the_answer_and_filters_are_taken_away_again(chromium: Brow
 def test_nothing_relevant_is_said_and_the_mode_decides_what_is(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=constitutional+law+of+the+roman+republic")
     expect(page.get_by_role("status")).to_have_text("Nothing in this wiki seems to be about this.")
-    expect(page.get_by_label("Sort")).to_have_count(0)
+    expect(page.get_by_label("Sort")).to_be_disabled()
     expect(page.locator(".semantic-nothing")).to_be_visible()
     assert passages(page) == []
     page.get_by_text("probably not about this").click()
@@ -400,7 +400,7 @@ def test_a_phone_shows_filters_in_use_with_their_cross_and_the_others_on_demand(
             assert used.locator("select").evaluate("each => each.scrollWidth <= each.clientWidth")
         page.get_by_title("Filters").tap()
         names = [option.locator("select").get_attribute("aria-label") for option in options.all()]
-        assert names == ["Match", "Sort", "Folder", "Tag", "Changed"], "a filter in use stays in its place"
+        assert names[:5] == ["Match", "Sort", "Folder", "Tag", "Changed"], "each menu has a fixed place"
         for option in options.all():
             expect(option).to_be_in_viewport(ratio=1)
         assert violations(page, "#semantic-search") == []
@@ -469,7 +469,7 @@ def test_the_empty_page_has_searches_to_try_and_a_question_is_told_to_be_new_onc
     page.goto(site.url + SEARCH)
     examples, field = page.locator("#semantic-results a"), page.get_by_label("Question or words")
     expect(examples).to_have_count(3)
-    expect(page.locator("select:disabled")).to_have_count(0)
+    expect(page.locator("select:enabled")).to_have_count(1)
     title = examples.last.inner_text()
     examples.last.click()
     expect(field).to_have_value(title)

@@ -16,8 +16,11 @@ from otterwiki_semantic.web.pages.excerpts import Line, Span, excerpt, text_frag
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
 _MAX_CHOICES = 20
-FILTERS = {"path": "Folder", "tag": "Tag", "category": "Category", "type": "Kind", "updated_since": "Changed"}
+FILTERS = {"path": "Folder", "tag": "Tag", "updated_since": "Changed", "category": "Category", "type": "Kind"}
 """Filters in the words of the page."""
+_FIXED = ("path", "tag", "updated_since")
+"""Filters whose menus are always there, so that no menu moves; the others come last."""
+_MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
 _ALL, _MOST = 0.99, 0.5
@@ -167,6 +170,8 @@ def filter_menus(
 ) -> list[Menu]:
     """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once.
 
+    Menus of the usual filters are always there, without choices if they cannot narrow the results.
+
     `without` has the answers without one of the `chosen` filters, which offer its other values.
     """
     menus = []
@@ -176,8 +181,10 @@ def filter_menus(
             others = _offered(without[name, value], name, values) if (name, value) in without else []
             choices = Choice("", label), Choice(value, filter_name(name, value), is_chosen=True), *others
             menus.append(Menu(name, label, choices, [other for other in values if other != value]))
-        if answer and (not values or name == "tag") and (offered := _offered(answer, name, values)):
-            menus.append(Menu(name, label, (Choice("", label), *offered)))
+        if not values or name == "tag":
+            offered = _offered(answer, name, values) if answer else []
+            if offered or (not values and name in _FIXED):
+                menus.append(Menu(name, label, (Choice("", label), *offered)))
     return menus
 
 

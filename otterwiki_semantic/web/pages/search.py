@@ -136,9 +136,10 @@ def _said(error: SemanticError) -> dict[str, Any]:
 
 def _menus(answer: Answer | None, chosen: list[_Filter], without: dict[_Filter, Answer] | None = None) -> list[Menu]:
     sort = request.args.get("sort", "")
-    sorting, matching = _choices("sort", SORTS, sort), _choices("mode", MODES, request.args.get("mode", ""))
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
-    return [matching, *([sorting] if is_found or sort else []), *filter_menus(answer, chosen, without or {})]
+    matching = _choices("mode", MODES, request.args.get("mode", ""))
+    sorting = _choices("sort", SORTS if is_found or sort else SORTS[:1], sort)
+    return [matching, sorting, *filter_menus(answer, chosen, without or {})]
 
 
 def _choices(name: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:

@@ -44,7 +44,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
   const question = url.searchParams.get("q");
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
-  results.setAttribute("aria-busy", "true");
+  results.ariaBusy = true;
   const slow = isPolling ? 0 : setTimeout(() => say("Searching…"), SLOW_MS);
   let isToPoll = true;
   try {
@@ -62,7 +62,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
       choose(passages().find(({ href }) => href === chosen?.href));
       if (!chosen) (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
-      if (isMenu) (controls.querySelector(`[name="${used.name}"]`) ?? field).focus({ preventScroll: true });
+      if (isMenu) (controls.querySelector(`[name="${used.name}"]:enabled`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
     say(summary, isUnfinished);
@@ -74,7 +74,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
   } finally {
     clearTimeout(slow);
     if (!signal.aborted) {
-      results.removeAttribute("aria-busy");
+      results.ariaBusy = null;
       if (isToPoll) poll(url);
     }
   }

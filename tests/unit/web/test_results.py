@@ -34,7 +34,8 @@ def answer(*days: int, **facets: dict[str, int]) -> Answer:
 
 def test_a_filter_is_offered_only_if_it_narrows() -> None:
     menus = filter_menus(answer(0, 0, 0, path={"all/": 3, "some/": 1}, tag={"none": 0}), [])
-    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [("path", ["Folder", "some/ (1)"])]
+    offered = [(menu.name, [choice.text for choice in menu.choices]) for menu in menus]
+    assert offered == [("path", ["Folder", "some/ (1)"]), ("tag", ["Tag"]), ("updated_since", ["Changed"])]
 
 
 def test_an_age_is_offered_if_some_pages_are_older() -> None:
@@ -43,7 +44,8 @@ def test_an_age_is_offered_if_some_pages_are_older() -> None:
         "updated_since",
         ["Changed", "Past week", "Past month", "Past year"],
     )
-    assert filter_menus(answer(400, 500), []) == []
+    *_, menu = filter_menus(answer(400, 500), [])
+    assert [choice.text for choice in menu.choices] == ["Changed"]
 
 
 def test_a_filter_in_use_stays_in_its_place_and_another_tag_can_be_added() -> None:
@@ -66,6 +68,7 @@ def test_the_menu_of_a_filter_in_use_offers_other_values() -> None:
     menus = filter_menus(answer(0), [folder, age], without)
     assert [[choice.text for choice in menu.choices] for menu in menus] == [
         ["Folder", "Folder: one/", "two/ (1)"],
+        ["Tag"],
         ["Changed", "Changed: past week", "Past month", "Past year"],
     ]
 
