@@ -204,9 +204,11 @@ def test_nothing_relevant_is_said_and_the_mode_decides_what_is(page: Page, site:
 
 def test_why_a_result_stands_there_is_told_on_demand(site: LiveWiki) -> None:
     usual = site.get(SEARCH, q="home automation").text
-    assert "semantic-why" not in usual
+    assert "title matches" not in usual
     assert "Why these results" not in usual, "it is for administrators"
-    assert "title matches" in site.get(SEARCH, q="home automation", why=1).text
+    reasons = re.findall(r"(?<=<li class=\"semantic-where\">).*(?=</li>)", site.get(SEARCH, q="home automation", why=1).text)
+    assert reasons[0] == "title matches · contains all words"
+    assert all(1 <= len(each.split(" · ")) <= 2 for each in reasons)
 
 
 def test_the_keyboard_alone_is_enough_and_left_to_an_input_method(page: Page, site: LiveWiki) -> None:

@@ -135,14 +135,8 @@ def marked_name(hit: Hit, name: str) -> Iterator[Span]:
 
 
 @pages.app_template_global("semantic_reasons")
-def shared_reasons(hits: Sequence[Hit], query: str, known: Sequence[str] = ()) -> list[str]:
-    """Return the reasons that all these passages share, without those in `known`."""
-    first, *others = [reasons(hit, query) for hit in hits]
-    return [reason for reason in first if reason not in known and all(reason in each for each in others)]
-
-
 def reasons(hit: Hit, query: str) -> tuple[str, ...]:
-    """Return the reasons for the rank of a passage among the results of a query, in words; empty without its explanation."""
+    """Return the two main reasons for the rank of a passage among the results of a query; none without its explanation."""
     why = hit.explain
     if why is None:
         return ()
@@ -156,7 +150,7 @@ def reasons(hit: Hit, query: str) -> tuple[str, ...]:
         "many pages link here" if why.links else None,
         "changed recently" if why.recency else None,
     )
-    return tuple(filter(None, known))
+    return tuple(filter(None, known))[:_MOST_REASONS]
 
 
 def _place_of_names(hit: Hit) -> str:

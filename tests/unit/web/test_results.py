@@ -14,7 +14,6 @@ from otterwiki_semantic.web.pages.results import (
     passage_excerpt,
     reasons,
     results_view,
-    shared_reasons,
 )
 from tests.support.hits import make_hit
 
@@ -79,15 +78,18 @@ def test_a_filter_in_use_is_named() -> None:
     assert [filter_name(*each) for each in filters] == ["Folder: all/", "Changed: past week", "Changed: since 1 Jan 2020"]
 
 
-def test_reasons_are_words() -> None:
+def test_the_two_main_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     snippet = "[Cistern > Float] The float shows the level."
     hit = make_hit(explain=why, snippet=snippet, title="Cistern", section_path=("Cistern", "Float"), highlights=((1, 8),))
-    assert reasons(hit, "level of a cistern") == ("words in the page title", "contains most words", "2nd closest in meaning")
+    assert reasons(hit, "level of a cistern") == ("words in the page title", "contains most words")
     in_heading = msgspec.structs.replace(hit, highlights=((11, 16),))
-    assert reasons(in_heading, "float")[:2] == ("words in a heading", "contains the word")
+    assert reasons(in_heading, "float") == ("words in a heading", "contains the word")
+    without_names = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, names=0.0))
+    assert reasons(without_names, "level of water") == ("contains most words", "2nd closest in meaning")
+    assert reasons(make_hit(), "level of water") == ()
     of_title = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, rule="exact title"))
-    assert reasons(of_title, "the cistern")[:2] == ("title matches", "contains most words")
+    assert reasons(of_title, "the cistern") == ("title matches", "contains most words")
 
 
 def test_the_words_of_a_title_that_match_are_marked() -> None:
@@ -99,15 +101,6 @@ def test_the_words_of_a_title_that_match_are_marked() -> None:
         ("automation", True),
         ("", False),
     ]
-
-
-def test_reasons_that_passages_share_are_told_once() -> None:
-    why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1)
-    first = make_hit(explain=why)
-    hits = [first, msgspec.structs.replace(first, explain=msgspec.structs.replace(why, semantic=RetrieverScore(5, 0.4)))]
-    assert shared_reasons(hits, "level of water") == ["contains most words"]
-    assert shared_reasons(hits[1:], "level of water", ["contains most words"]) == ["similar meaning"]
-    assert shared_reasons([make_hit()], "level of water") == []
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
