@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.browser import opened, picture, settle
 from tests.support.live_wiki import LiveWiki
 
+SEARCH = "/-/semantic-search"
 QUESTION = "what if the heating fails"
 
 
@@ -205,8 +206,12 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
         page.keyboard.type("constitutional law of rome")
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("Nothing in this wiki seems to be about this.")
         assert page.evaluate("said.length") == 1
+        icon = page.locator("#semantic-palette-status").evaluate("each => getComputedStyle(each, '::before').fontFamily")
+        assert "Font Awesome" in icon, "as on the search page"
         expect(options(page, "actions").first).to_contain_text("Search for the exact words")
         expect(options(page, "actions").first).to_have_attribute("aria-selected", "true")
+        narrowed = demo.get(f"{SEARCH}/palette?q=law+of+rome&part=passages&path=services/").text
+        assert "Nothing with these filters seems to be about this." in narrowed
         page.get_by_role("option", name="probably not about this").click()
         expect(page.get_by_role("group", name="Probably not about this").get_by_role("option").first).to_be_visible()
 

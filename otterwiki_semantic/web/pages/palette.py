@@ -28,14 +28,13 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.results import by_page, marked_name, passage_excerpt, passage_url, trail
+from otterwiki_semantic.web.pages.results import by_page, marked_name, passage_excerpt, passage_url, results_view, trail
 
 _NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
 _TELLING = 3
 """Letters of content words below which a query is vague."""
-_NOTHING = "Nothing in this wiki seems to be about this."
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,8 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
-    return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{_NOTHING} {said}"}
+    nothing = results_view(answer, is_filtered=filters != Filters())["summary"]
+    return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{nothing} {said}"}
 
 
 def _relevant(answer: Answer) -> list[Hit]:
