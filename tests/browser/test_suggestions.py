@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.browser import STRICT_POLICY, check_policy, opened, picture, serve, violations
+from tests.support.browser import STRICT_POLICY, check_policy, is_scrolling_sideways, opened, picture, serve, violations
 from tests.support.demo_index import copy_demo
-from tests.support.live_wiki import LiveWiki, commit
+from tests.support.live_wiki import LiveWiki, commit, eventually
 
 ODD = 'services/Pipes & "Frost" <b>'
 PIPE = "the pipe in the workshop gets its heating band, as in automation."
@@ -118,6 +118,8 @@ def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWik
         page.get_by_label("Page name").fill("watering the vegetables")
         expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Irrigation")
         check_policy(page)
+        page.set_viewport_size({"width": 340, "height": 800})
+        eventually(lambda: not is_scrolling_sideways(page), why="the wiki's sidebar moves aside")
         page.get_by_label("Page name").fill("")
         expect(page.locator(".semantic-likely")).to_have_count(0)
 

@@ -304,7 +304,7 @@ function searching(byUrl, highlight) {
     light(count ? found : null, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing in this wiki seems to be about this.");
     if (count) return;
     const page = await fetchPart(`${SEARCH}/results?${new URLSearchParams({ q: query, draft: 1 })}`, { signal });
-    byId("actions").replaceChildren(...page.content.querySelectorAll(".semantic-nothing .btn")); // what the search page offers
+    byId("actions").replaceChildren(...page.content.querySelectorAll(".semantic-nothing")); // what the search page offers
   }
 
   function search(draft) {

@@ -33,7 +33,7 @@ function likelyPages(place) {
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  const place = begun ? element("div") : document.querySelector("#column-main .content");
+  const place = begun ? element("div", { className: "w-full" }) : document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
   begun?.parentElement.after(place);
   const ask = likelyPages(place);
