@@ -123,9 +123,9 @@ def _reason(said: Unit, units: Sequence[tuple[int, Unit]], similarity: Similarit
         return f'its source restricts this: "{unit.whole.markers.get(min(dropped), min(dropped))}"'
     if added:
         return f'not in its source: "{said.whole.markers[min(added)]}"'
-    if _is_rearranged(said, unit):
-        return "its source has these words, but does not say this"
     of_source = [other for source, other in units if source == number]
+    if _is_rearranged(said, unit, of_source):
+        return "its source has these words, but does not say this"
     if similarity and (word := _added_word(said, unit, of_source, similarity)):
         return f'not in its source: "{word}"'
     is_like = shares[best] + near[best] >= MIN_LIKENESS if similarity else shares[best] >= MIN_SHARE
@@ -220,8 +220,11 @@ def _related(clause: Clause, unit: Unit) -> list[Clause]:
     return related or list(unit.clauses)
 
 
-def _is_rearranged(said: Unit, unit: Unit) -> bool:
+def _is_rearranged(said: Unit, unit: Unit, of_source: Sequence[Unit]) -> bool:
     """Whether a sentence joins words of different clauses or rows, or swaps subject and object."""
+    of_rows = frozenset[str]().union(*(other.subject for other in of_source))
+    if said.whole.facts & of_rows - unit.whole.facts - unit.above_words:
+        return True
     if unit.subject:
         return unit.subject.isdisjoint(said.whole.facts)
     for clause in said.clauses:

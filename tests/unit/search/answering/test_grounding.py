@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.search.answering.grounding import NO_SOURCE, says_nothing_found, unsupported_reason
@@ -175,6 +175,7 @@ def test_no_text_raises_an_error(text: str, page: str, language: str) -> None:
     st.sampled_from(["Backups are kept for {} days.", "Backups are kept {} days.", "Nightly backups are kept {}."]),
     st.integers(0, 10_000),
 )
+@example("Nightly backups are kept {}.", 30)  # as other backups are
 def test_no_other_number_is_supported(pattern: str, number: int) -> None:
     if reason(pattern.format(number)) is None:
         assert number == (14 if "Nightly" in pattern else 30)
