@@ -50,22 +50,21 @@ async function show(url, { isUnfinished, isPolling } = {}) {
   try {
     const { text, content } = await fetchPart(source, { signal });
     if (signal.aborted) return;
-    const summary = content.firstElementChild?.dataset.summary;
-    const menus = content.querySelector("[data-controls]");
+    const part = content.firstElementChild, menus = content.querySelector("[data-controls]");
     if (!menus) throw Error("proxy");
     const used = document.activeElement, isRead = results.contains(used), isMenu = controls.contains(used);
     if (shown !== text && !(isPolling && isRead)) {
       controls.replaceChildren(...menus.childNodes);
-      results.replaceChildren(content.firstElementChild);
+      results.replaceChildren(part);
       shown = text;
       fit();
-      choose(passages().find(({ href }) => href === chosen?.href));
+      choose(passages().find(({ dataset }) => dataset.preview === chosen?.dataset.preview)); // its best sentence may be another one now
       if (!chosen) (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
       if (isMenu) (controls.querySelector(`[name="${used.name}"]:enabled`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
-    say(summary, isUnfinished);
+    say(part.dataset.summary, isUnfinished);
   } catch (error) {
     if (error.name === "AbortError") return;
     const alert = failure(error, () => show(formUrl())), old = results.querySelector(".semantic-failure");
