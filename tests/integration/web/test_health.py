@@ -144,11 +144,11 @@ def test_the_page_lists_findings_and_dismisses_them_by_forms(wiki: LiveWiki, peo
 def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
     assert report(wiki, people["admin"], kind="duplicate")["counts"] == [{"kind": "duplicate", "open": 0, "dismissed": 0}]
     shown = people["admin"].get(wiki.url + PAGE, params={"kind": "duplicate", "dismissed": "true"}).text
-    assert "Nothing open</p>" in shown
+    assert "No open findings</p>" in shown
     assert re.search(r'href="[^"]*kind=orphan[^"]*">Orphaned pages <[^>]*>1</span>', shown)
     assert re.search(r'aria-current="page">Duplicate passages <[^>]*>0</span>', shown)
     whole = people["admin"].get(wiki.url + PAGE).text
-    assert "Duplicate passages</a>" in whole.partition("Nothing open: ")[2]
+    assert "Duplicate passages</a>" in whole.partition("No open findings: ")[2]
     assert "semantic-findings" not in shown
     assert 'id="dismissed"' not in shown
 
