@@ -30,13 +30,13 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 
 ##@ Change it
 
-test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (50 s)
+test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (10 to 50 s)
 	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile fast tests/unit
 
-test: $(VENV)/.for-test ## Test everything (6 min)
+test: $(VENV)/.for-test ## Test everything (4 to 6 min)
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-lint: $(VENV)/.for-lint $(VENV)/.for-test ## Check style, types and imports (30 s)
+lint: $(VENV)/.for-lint $(VENV)/.for-test ## Check style, types and imports (15 to 30 s)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

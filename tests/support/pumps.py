@@ -302,10 +302,15 @@ def main(size: int) -> None:
 def _grows(compiled: Any, brief: str, text: str) -> bool:
     """Return whether the time grows faster than linearly from `brief` to `text`, which is five times as long.
 
-    Five times as much is linear, 25 times as much quadratic; the line is drawn between them. Both are timed more than once.
+    Five times as much is linear, 25 times as much quadratic; the line is drawn between them. Whatever seems to be above it is
+    timed again, both texts in turns, because the processor may have become slower in between.
     """
+    line: float = _SHORTER**1.5
     least = min(_seconds(compiled, brief) for _ in range(5))
-    return least > _NEGLIGIBLE and all(_seconds(compiled, text) > _SHORTER**1.5 * least for _ in range(2))
+    if least <= _NEGLIGIBLE or _seconds(compiled, text) <= line * least:
+        return False
+    again = [(_seconds(compiled, brief), _seconds(compiled, text)) for _ in range(10)]
+    return min(longer for _, longer in again) > line * min(shorter for shorter, _ in again)
 
 
 def _seconds(compiled: Any, text: str) -> float:
