@@ -402,7 +402,9 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     field.fill("constitutional law of the roman republic")
     expect(status).to_have_text("Nothing in this wiki seems to be about this.")
     expect(page.get_by_role("link", name="Show as a list")).to_be_hidden()
-    said = page.get_by_role("link", name="Search for the exact words").bounding_box()
+    offer = page.get_by_role("link", name="Search for the exact words")
+    expect(offer).to_be_visible()
+    said = offer.bounding_box()
     plot = page.locator("#semantic-map-plot").bounding_box()
     assert said
     assert plot

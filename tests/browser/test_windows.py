@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import WIKI_POLICY, is_scrolling_sideways, opened, violations
+from tests.support.browser import WIKI_POLICY, is_scrolling_sideways, opened, settle, violations
 from tests.support.live_wiki import LiveWiki, eventually
 
 SEARCH = "/-/semantic-search"
@@ -79,7 +79,7 @@ def test_the_palette_fits_into_the_window(chromium: Browser, demo: LiveWiki) -> 
     with opened(chromium, demo) as page:
         page.goto(demo.url)
         page.keyboard.press("Control+k")
-        page.keyboard.insert_text("machine")
+        settle(page, "machine")
         option = page.locator("[data-part=passages] [role=option]").first
         expect(option).to_be_visible()
         assert page.evaluate(_MOVING) == []
