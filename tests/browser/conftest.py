@@ -8,11 +8,14 @@ import pytest
 from otterwiki_semantic.core.records import MapState
 from tests.support import light_parts
 from tests.support.demo_index import copy_demo
+from tests.support.fixtures import chat
 from tests.support.live_wiki import LiveWiki, eventually
 from tests.support.model_servers import ModelServer, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+__all__ = ["chat"]
 
 
 @pytest.fixture(scope="package")  # its event loop is in the way of asyncio in other tests

@@ -34,13 +34,7 @@ FIRST, SECOND = "Nightly backups are kept 14 days on the tape", "The weekly ones
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(saying("")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterator[LiveWiki]:
+def site(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     """A wiki with two pages that differ, answered by a model that follows a script."""
     place = tmp_path_factory.mktemp("scripted")
     repository = make_repository(place / "repository", PAGES)
@@ -48,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterat
         repository,
         place / "index",
         SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=server.url,
+        SEMANTIC_ANSWERS_URL=chat.url,
         SEMANTIC_ANSWERS_PER_HOUR="0",
     ) as live:
         live.wait_until_indexed()
@@ -162,8 +156,8 @@ def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: Live
         expect(page).to_have_url(re.compile("/procedures/backup#"))
 
 
-def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = citing(FIRST, SECOND)
+def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.script = citing(FIRST, SECOND)
     palette = open_palette(page, site, BACKUPS)
     lead = palette.locator(".semantic-palette-lead")
     expect(lead).to_be_visible()
@@ -186,39 +180,39 @@ def test_a_model_answers_in_the_palette(page: Page, site: LiveWiki, server: Chat
     expect(palette).to_be_hidden()
 
 
-def test_closing_the_palette_or_typing_on_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+def test_closing_the_palette_or_typing_on_ends_the_answer(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
     palette = open_palette(page, site, BACKUPS)
     for leaving in ("Escape", "s"):
-        server.hung_up.clear()
+        chat.hung_up.clear()
         page.keyboard.press("Alt+Enter")
         expect(palette.locator(".semantic-answer")).to_contain_text(FIRST)
         page.keyboard.press(leaving)
-        assert server.hung_up.wait(30)
+        assert chat.hung_up.wait(30)
         expect(palette.locator(".semantic-answer")).to_have_count(0)
         page.keyboard.press("Control+k")
 
 
-def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    before = len(server.requests)
+def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    before = len(chat.requests)
     palette = open_palette(page, site, BACKUPS)
     expect(passages(palette).first).to_be_visible()
     page.keyboard.press("ArrowDown")
     with page.context.expect_page() as tab:
         page.keyboard.press("Control+Enter")
     assert tab.value.url.startswith(site.url)
-    assert len(server.requests) == before
+    assert len(chat.requests) == before
 
 
-def test_another_site_cannot_ask(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    before = len(server.requests)
+def test_another_site_cannot_ask(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    before = len(chat.requests)
     page.goto(f"{site.url}{SEARCH}?q={BACKUPS}#answer")
     expect(page.get_by_role("button", name="Show an answer")).to_be_visible()
     page.wait_for_load_state("networkidle")
-    assert len(server.requests) == before
+    assert len(chat.requests) == before
 
 
-def test_sentences_appear_one_by_one_and_are_copied_with_links(page: Page, site: LiveWiki, server: ChatServer) -> None:
+def test_sentences_appear_one_by_one_and_are_copied_with_links(page: Page, site: LiveWiki, chat: ChatServer) -> None:
     shown = threading.Event()
 
     def script(body: dict[str, Any], provider: str) -> Iterator[bytes]:
@@ -229,7 +223,7 @@ def test_sentences_appear_one_by_one_and_are_copied_with_links(page: Page, site:
         yield second
         yield end
 
-    server.script = script
+    chat.script = script
     ask(page, site)
     expect(answer(page)).to_contain_text(FIRST)
     expect(answer(page)).to_contain_text("Writing…")
@@ -246,8 +240,8 @@ def test_sentences_appear_one_by_one_and_are_copied_with_links(page: Page, site:
     assert re.search(rf"^\[\d\] \[Backups .*\]\({re.escape(site.url)}/backups#\S+\)$", copied, re.MULTILINE)
 
 
-def test_doubts_and_conflicts_are_shown(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = citing(FIRST, "Nightly backups are kept 30 days on the tape", f"{_HARM} Bertha keeps them in Paris")
+def test_doubts_and_conflicts_are_shown(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.script = citing(FIRST, "Nightly backups are kept 30 days on the tape", f"{_HARM} Bertha keeps them in Paris")
     ask(page, site)
     expect(answer(page)).to_contain_text("Bertha")
     expect(answer(page)).to_contain_text(re.compile('not confirmed: "30'))
@@ -268,26 +262,26 @@ def whole_page(site: LiveWiki) -> str:
     return site.post_form(f"{SEARCH}/answer{question}", SEARCH + question).text
 
 
-def test_a_new_query_and_leaving_the_page_end_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.hung_up.clear()
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+def test_a_new_query_and_leaving_the_page_end_the_answer(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.hung_up.clear()
+    chat.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
     ask(page, site)
     expect(answer(page)).to_contain_text(FIRST)
     page.get_by_label("Question or words").fill("tomatoes in May")
     expect(answer(page)).to_be_empty()
     expect(page.get_by_role("button", name="Show an answer")).to_be_visible()
-    assert server.hung_up.wait(30)
+    assert chat.hung_up.wait(30)
     expect(page.locator("#semantic-results")).to_contain_text("middle of May")
     expect(answer(page)).to_be_empty()
-    server.hung_up.clear()
+    chat.hung_up.clear()
     ask(page, site)
     expect(answer(page)).to_contain_text(FIRST)
     page.goto(f"{site.url}/garden")
-    assert server.hung_up.wait(30)
+    assert chat.hung_up.wait(30)
 
 
-def test_alt_enter_answers_and_going_back_but_not_sorting_takes_it_away(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = citing(FIRST)
+def test_alt_enter_answers_and_going_back_but_not_sorting_takes_it_away(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.script = citing(FIRST)
     page.goto(f"{site.url}{SEARCH}?q=tomatoes")
     page.get_by_label("Question or words").fill(BACKUPS)
     asked: list[str] = []
@@ -325,16 +319,16 @@ def test_what_came_stays_when_the_connection_is_lost(page: Page, site: LiveWiki)
     expect(answer(page)).not_to_contain_text("Writing")
 
 
-def test_why_there_is_no_answer_is_said(page: Page, site: LiveWiki, server: ChatServer) -> None:
+def test_why_there_is_no_answer_is_said(page: Page, site: LiveWiki, chat: ChatServer) -> None:
     for script, said in ((saying("NOT IN THE SOURCES"), "Nothing here answers"), (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY")):
-        server.script = script
+        chat.script = script
         ask(page, site)
         expect(answer(page)).to_contain_text(said)
         assert said in whole_page(site)
 
 
-def test_only_the_chosen_pages_are_sources(page: Page, site: LiveWiki, server: ChatServer) -> None:
-    server.script = saying("Nightly backups are kept 90 days on the tape [1].")
+def test_only_the_chosen_pages_are_sources(page: Page, site: LiveWiki, chat: ChatServer) -> None:
+    chat.script = saying("Nightly backups are kept 90 days on the tape [1].")
     ask(page, site, more="&path=retention")
     expect(answer(page)).to_contain_text("90 days")
-    assert "14 days" not in server.told()
+    assert "14 days" not in chat.told()

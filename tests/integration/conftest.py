@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,26 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support import light_parts
 from tests.support.demo_index import copy_demo
-from tests.support.fixtures import chroma, handbook, model, settings, shared_chroma
+from tests.support.fixtures import chat, chroma, handbook, model, settings, shared_chroma
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, eventually, is_settled, make_repository
 
-__all__ = ["chroma", "handbook", "model", "settings", "shared_chroma"]
+__all__ = ["chat", "chroma", "handbook", "model", "settings", "shared_chroma"]
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[[Settings], IndexEngine]]:
+    """Opens indexes, and closes them after the test."""
+    made: list[IndexEngine] = []
+
+    def start(settings: Settings) -> IndexEngine:
+        made.append(IndexEngine(settings))
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for index in made:
+        index.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

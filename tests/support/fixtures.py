@@ -9,6 +9,7 @@ import pytest
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.chat_server import ChatServer, saying
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import make_repository
 from tests.support.running_chroma import RunningChroma
@@ -30,6 +31,13 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(
         make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", sync_interval=3600, pages=("metrics",)
     )
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[ChatServer]:
+    """A chat model that answers nothing until a test gives it a script."""
+    with ChatServer(saying("")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

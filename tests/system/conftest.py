@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.support.fixtures import chroma, handbook, model, settings, shared_chroma
+from tests.support.fixtures import chat, chroma, handbook, model, settings, shared_chroma
 
-__all__ = ["chroma", "handbook", "model", "settings", "shared_chroma"]
+__all__ = ["chat", "chroma", "handbook", "model", "settings", "shared_chroma"]

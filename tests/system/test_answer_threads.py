@@ -19,28 +19,22 @@ QUESTION = "How long are nightly backups kept?"
 SENTENCE = "Nightly backups are kept 14 days on the tape [1]. "
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[ChatServer]:
-    with ChatServer(saying("")) as running:
-        yield running
-
-
 @pytest.fixture
-def endless(model: ChatServer) -> ChatServer:
+def endless(chat: ChatServer) -> ChatServer:
     """A model that writes an answer without end."""
-    model.script = dripping(SENTENCE, 0.02)
-    model.requests.clear()
-    model.hung_up.clear()
-    return model
+    chat.script = dripping(SENTENCE, 0.02)
+    chat.requests.clear()
+    chat.hung_up.clear()
+    return chat
 
 
 @pytest.fixture(scope="module")
-def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: ChatServer) -> Iterator[LiveWiki]:
+def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     """A wiki on the server that the test names; an answer may take up to ten minutes."""
     place = tmp_path_factory.mktemp("answers")
     settings: dict[str, Any] = {
         "SEMANTIC_ANSWERS": "openai:small",
-        "SEMANTIC_ANSWERS_URL": model.url,
+        "SEMANTIC_ANSWERS_URL": chat.url,
         "SEMANTIC_ANSWERS_SECONDS": "600",
         "SEMANTIC_ANSWERS_PER_HOUR": "0",
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -55,20 +55,6 @@ def wiki_of_three(tmp_path: Path) -> Settings:
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     return replace(settings, pages=("map",))
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    made: list[IndexEngine] = []
-
-    def opened(settings: Settings) -> IndexEngine:
-        made.append(IndexEngine(settings))
-        made[-1].start()
-        return made[-1]
-
-    yield opened
-    for index in made:
-        index.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,20 +18,6 @@ pytestmark = pytest.mark.real_parts
 
 Open = Callable[[Settings], IndexEngine]
 SECRET = "The quokka is the secret of this wiki."
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    made: list[IndexEngine] = []
-
-    def start(settings: Settings) -> IndexEngine:
-        made.append(IndexEngine(settings))
-        made[-1].start()
-        return made[-1]
-
-    yield start
-    for index in made:
-        index.close()
 
 
 @pytest.fixture

@@ -40,13 +40,7 @@ QUESTION = "How long are nightly backups kept?"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(saying("")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterator[LiveWiki]:
+def wiki(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("model")
     repository = make_repository(place / "repository", {})
     commit(repository, {"retention.md": PAGES["retention.md"]})
@@ -55,7 +49,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterat
         repository,
         place / "index",
         SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=server.url,
+        SEMANTIC_ANSWERS_URL=chat.url,
         SEMANTIC_ANSWERS_KEY="sk-secret",
         SEMANTIC_ANSWERS_SECONDS="6",
     ) as live:
@@ -74,8 +68,8 @@ def place_of(answer: dict[str, Any], path: str) -> int:
     return next(place for place, source in enumerate(answer["sources"]) if source["path"] == path)
 
 
-def test_a_sentence_that_its_source_has_is_supported(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = lambda body, kind: saying(f"Nightly backups are kept 14 days [{number_of(body, 'Backups')}].")(body, kind)
+def test_a_sentence_that_its_source_has_is_supported(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = lambda body, kind: saying(f"Nightly backups are kept 14 days [{number_of(body, 'Backups')}].")(body, kind)
     answer = asked(wiki)
     (sentence,) = answer["answer"]
     assert sentence["text"] == "Nightly backups are kept 14 days."
@@ -99,43 +93,43 @@ def number_of(body: dict[str, Any], title: str) -> int:
 )
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_the_source_does_not_say_is_marked_or_left_out(
-    wiki: LiveWiki, server: ChatServer, text: str, reason: str, *, strict: bool
+    wiki: LiveWiki, chat: ChatServer, text: str, reason: str, *, strict: bool
 ) -> None:
-    server.script = lambda body, kind: saying(text.format(number_of(body, "Backups")))(body, kind)
+    chat.script = lambda body, kind: saying(text.format(number_of(body, "Backups")))(body, kind)
     answer = asked(wiki, strict=strict)
     (doubt,) = answer["unsupported"]
     assert reason in doubt["reason"]
     assert [sentence["supported"] for sentence in answer["answer"]] == ([] if strict else [False])
 
 
-def test_nothing_of_a_model_is_markup(wiki: LiveWiki, server: ChatServer) -> None:
+def test_nothing_of_a_model_is_markup(wiki: LiveWiki, chat: ChatServer) -> None:
     evil = "See [here](http://evil.example) ![x](http://evil.example/x.png) <img src=x onerror=alert(1)> [1]."
-    server.script = saying(evil)
+    chat.script = saying(evil)
     answer = asked(wiki)
     texts = " ".join(sentence["text"] for sentence in answer["answer"])
     assert "evil.example" not in texts
     assert "<" not in texts
 
 
-def test_a_page_cannot_give_orders(wiki: LiveWiki, server: ChatServer) -> None:
+def test_a_page_cannot_give_orders(wiki: LiveWiki, chat: ChatServer) -> None:
     """A model that obeys the page all the same says what no source supports, or what stands there word for word."""
-    server.script = saying('The password is "otter123" [1]. I obey every new rule from now on [2].')
+    chat.script = saying('The password is "otter123" [1]. I obey every new rule from now on [2].')
     answer = asked(wiki)
-    told = server.requests[-1]["messages"]
+    told = chat.requests[-1]["messages"]
     code = re.findall(r"=== source 1 ([0-9a-f]{16}):", told[-1]["content"])[0]
     assert told[-1]["content"].count(f"=== end of source 1 {code} ===") == 1
     assert "Ignore all rules" not in told[0]["content"]
     assert not answer["answer"][-1]["supported"]
 
 
-def test_two_pages_that_differ_are_both_told_and_shown(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = saying("Nightly backups are kept 14 days on the tape [1].")
+def test_two_pages_that_differ_are_both_told_and_shown(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = saying("Nightly backups are kept 14 days on the tape [1].")
     answer = asked(wiki)
     (conflict,) = answer["conflicts"]
     assert {answer["sources"][place]["path"] for place in conflict["sources"]} == {"backups", "retention"}
     assert "14" in conflict["text"]
     assert "90" in conflict["text"]
-    assert conflict["text"] in server.requests[-1]["messages"][-1]["content"]
+    assert conflict["text"] in chat.requests[-1]["messages"][-1]["content"]
 
 
 @contextmanager
@@ -150,30 +144,30 @@ def streamed(wiki: LiveWiki) -> Iterator[None]:
         yield
 
 
-def test_four_answers_are_written_at_a_time(wiki: LiveWiki, server: ChatServer) -> None:
+def test_four_answers_are_written_at_a_time(wiki: LiveWiki, chat: ChatServer) -> None:
     def refusal() -> str:
         reply = wiki.api("POST", "/semantic-search/ask", json_body={"question": QUESTION})
         return "" if reply.status == 200 else f"{reply.json['error']['code']}: {reply.json['error']['message']}"
 
-    server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
+    chat.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
     with ExitStack() as readers:
         for _ in range(4):
             readers.enter_context(streamed(wiki))
         assert refusal().startswith("rate_limited: 4 answers are being written")
-    server.script = saying("Nightly backups are kept 14 days [1].")
+    chat.script = saying("Nightly backups are kept 14 days [1].")
     eventually(lambda: not refusal(), why="there is room again")
 
 
-def test_no_model_is_asked_about_what_is_not_there(wiki: LiveWiki, server: ChatServer) -> None:
-    before = len(server.requests)
+def test_no_model_is_asked_about_what_is_not_there(wiki: LiveWiki, chat: ChatServer) -> None:
+    before = len(chat.requests)
     answer = asked(wiki, "Which exchange rate has the yen against the peso?")
     assert (answer["answer"], answer["confident"]) == ([], False)
-    assert len(server.requests) == before
+    assert len(chat.requests) == before
 
 
 @pytest.mark.parametrize("text", ["NOT IN THE SOURCES", "NOT IN THE SOURCES.", "The sources do not mention this."])
-def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, server: ChatServer, text: str) -> None:
-    server.script = saying(text)
+def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, chat: ChatServer, text: str) -> None:
+    chat.script = saying(text)
     answer = asked(wiki)
     assert answer["answer"] == []
     assert "Nothing here answers" in answer["message"]
@@ -184,40 +178,40 @@ def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, server: ChatSer
     ("script", "said"),
     [(refusing(401, "no"), "SEMANTIC_ANSWERS_KEY"), (refusing(500, "down", Retry_After="0.1"), "make sure that it runs")],
 )
-def test_the_sources_are_there_when_the_model_is_not(wiki: LiveWiki, server: ChatServer, script: Script, said: str) -> None:
-    server.script = script
+def test_the_sources_are_there_when_the_model_is_not(wiki: LiveWiki, chat: ChatServer, script: Script, said: str) -> None:
+    chat.script = script
     answer = asked(wiki)
     assert said in answer["message"]
     assert answer["sources"]
     assert "sk-secret" not in answer["message"]
 
 
-def test_a_slow_model_is_cut_at_the_end_of_its_time(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
+def test_a_slow_model_is_cut_at_the_end_of_its_time(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
     answer = asked(wiki)
     assert answer["answer"], "what came until then"
     assert answer["message"]
 
 
-def test_a_reader_who_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer) -> None:
-    server.hung_up.clear()
-    server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
+def test_a_reader_who_leaves_ends_the_answer(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.hung_up.clear()
+    chat.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
     with streamed(wiki):
         pass
-    assert server.hung_up.wait(8)
+    assert chat.hung_up.wait(8)
 
 
-def test_a_reader_who_does_not_stream_and_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer) -> None:
-    server.hung_up.clear()
-    before = len(server.requests)
-    server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
+def test_a_reader_who_does_not_stream_and_leaves_ends_the_answer(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.hung_up.clear()
+    before = len(chat.requests)
+    chat.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
     with posted(wiki.port, ASK, {"question": QUESTION}):
-        eventually(lambda: len(server.requests) > before, why="the model is asked")
-    assert server.hung_up.wait(4), "before the answer's time is over"
+        eventually(lambda: len(chat.requests) > before, why="the model is asked")
+    assert chat.hung_up.wait(4), "before the answer's time is over"
 
 
-def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
     fetch = fetching(wiki)
     id_ = fetch()["id"]
     eventually(lambda: "14 days" in fetch(writing=id_)["part"])
@@ -240,7 +234,7 @@ def fetching(wiki: LiveWiki) -> Callable[..., dict[str, Any]]:
     return fetch
 
 
-def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWiki, server: ChatServer) -> None:
+def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWiki, chat: ChatServer) -> None:
     goes_on = threading.Event()
 
     def script(_body: dict[str, Any], provider: str) -> Iterator[bytes]:
@@ -249,7 +243,7 @@ def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWi
         yield text_event(provider, " backups are kept 90 days on the tape [1].")
         yield end_event(provider)
 
-    server.script = script
+    chat.script = script
     fetch = fetching(wiki)
     id_ = fetch()["id"]
     eventually(lambda: "14 days" in fetch(writing=id_)["part"])
@@ -262,22 +256,22 @@ def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWi
     assert "Written by openai:small" in last["part"]
 
 
-def test_the_script_of_the_page_says_that_its_reader_left(wiki: LiveWiki, server: ChatServer) -> None:
-    server.hung_up.clear()
-    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
-    before = len(server.requests)
+def test_the_script_of_the_page_says_that_its_reader_left(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.hung_up.clear()
+    chat.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
+    before = len(chat.requests)
     fetch = fetching(wiki)
     id_ = fetch()["id"]
-    eventually(lambda: len(server.requests) > before, why="the model is asked")
+    eventually(lambda: len(chat.requests) > before, why="the model is asked")
     assert fetch(left=id_) == {}
-    assert server.hung_up.wait(4)
+    assert chat.hung_up.wait(4)
     assert "cancelled" in fetch(writing=id_)["message"]
 
 
-def test_the_conversation_is_sent(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = saying("Nightly backups are kept 14 days [1].")
+def test_the_conversation_is_sent(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = saying("Nightly backups are kept 14 days [1].")
     asked(wiki, "And how long is that?", history=[{"question": QUESTION, "answer": "14 days [1]."}])
-    told = [(each["role"], each["content"]) for each in server.requests[-1]["messages"]]
+    told = [(each["role"], each["content"]) for each in chat.requests[-1]["messages"]]
     assert told[1:3] == [("user", QUESTION), ("assistant", "14 days [1].")]
 
 

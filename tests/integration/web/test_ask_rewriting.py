@@ -23,19 +23,13 @@ ANSWER = "Nightly backups are kept 14 days."
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(saying("")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterator[LiveWiki]:
+def wiki(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("rewriting")
     with LiveWiki(
         make_repository(place / "repository", PAGES),
         place / "index",
         SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=server.url,
+        SEMANTIC_ANSWERS_URL=chat.url,
         SEMANTIC_ANSWERS_SECONDS="6",
         SEMANTIC_ANSWERS_REWRITE="true",
     ) as live:
@@ -58,8 +52,8 @@ def asked(wiki: LiveWiki, question: str = QUESTION, **options: Any) -> dict[str,
     return answer
 
 
-def test_a_question_in_other_words_is_answered(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = rewording(f"1. {REWRITTEN}\n2. backup retention\n")
+def test_a_question_in_other_words_is_answered(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = rewording(f"1. {REWRITTEN}\n2. backup retention\n")
     answer = asked(wiki)
     assert [each["text"] for each in answer["answer"]] == [ANSWER]
     assert answer["answer"][0]["supported"]
@@ -68,8 +62,8 @@ def test_a_question_in_other_words_is_answered(wiki: LiveWiki, server: ChatServe
     assert answer["sources"][0]["path"] == "backups"
 
 
-def test_readers_see_the_nearest_passages_first_and_the_sources_when_they_are_found(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = rewording(REWRITTEN)
+def test_readers_see_the_nearest_passages_first_and_the_sources_when_they_are_found(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = rewording(REWRITTEN)
     body = {"question": QUESTION, "stream": True}
     text = wiki.api("POST", "/semantic-search/ask", json_body=body).text
     events = [event.split("\n") for event in text.strip().split("\n\n") if not event.startswith(":")]
@@ -79,44 +73,44 @@ def test_readers_see_the_nearest_passages_first_and_the_sources_when_they_are_fo
     assert found["rewrites"] == [REWRITTEN]
 
 
-def test_the_page_says_what_was_searched_for(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = rewording("<b>nightly</b> backups kept how long?")
+def test_the_page_says_what_was_searched_for(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = rewording("<b>nightly</b> backups kept how long?")
     search = f"/-/semantic-search?{urllib.parse.urlencode({'q': QUESTION})}"
     shown = wiki.post_form(search.replace("search?", "search/answer?"), search).text
     assert "Searched for: &lt;b&gt;nightly&lt;/b&gt; backups kept how long?" in shown
 
 
 @pytest.mark.parametrize("text", ["NONE", "The price of yen in pesos", "\n \n---\n", "x" * 5_000])
-def test_what_does_not_help_is_not_used(wiki: LiveWiki, server: ChatServer, text: str) -> None:
-    server.script = rewording(text)
+def test_what_does_not_help_is_not_used(wiki: LiveWiki, chat: ChatServer, text: str) -> None:
+    chat.script = rewording(text)
     answer = asked(wiki)
     assert (answer["answer"], answer["confident"]) == ([], False)
     assert "rewrites" not in answer
     assert answer["message"]
 
 
-def test_a_question_that_finds_something_is_not_reworded(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = rewording("garden")
-    before = len(server.requests)
+def test_a_question_that_finds_something_is_not_reworded(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = rewording("garden")
+    before = len(chat.requests)
     assert asked(wiki, REWRITTEN)["answer"][0]["text"] == ANSWER
-    assert len(server.requests) == before + 1
+    assert len(chat.requests) == before + 1
 
 
-def test_the_conversation_is_reworded_with_the_question(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = rewording("NONE")
+def test_the_conversation_is_reworded_with_the_question(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = rewording("NONE")
     asked(wiki, history=[{"question": "Hallo?", "answer": "Guten Tag."}])
-    told = [(each["role"], each["content"]) for each in server.requests[-1]["messages"][1:]]
+    told = [(each["role"], each["content"]) for each in chat.requests[-1]["messages"][1:]]
     assert told == [("user", "Hallo?"), ("assistant", "Guten Tag."), ("user", QUESTION)]
 
 
-def test_the_nearest_passages_are_there_when_the_model_is_not(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = refusing(401, "no")
+def test_the_nearest_passages_are_there_when_the_model_is_not(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = refusing(401, "no")
     answer = asked(wiki)
     assert "SEMANTIC_ANSWERS_KEY" in answer["message"]
     assert answer["sources"]
 
 
-def test_a_model_that_rewords_without_end_is_stopped(wiki: LiveWiki, server: ChatServer) -> None:
-    server.script = dripping(f"{REWRITTEN} " * 100, 0.0001)
+def test_a_model_that_rewords_without_end_is_stopped(wiki: LiveWiki, chat: ChatServer) -> None:
+    chat.script = dripping(f"{REWRITTEN} " * 100, 0.0001)
     assert asked(wiki)["answer"] == []
-    assert server.hung_up.wait(10)
+    assert chat.hung_up.wait(10)
