@@ -288,7 +288,7 @@ def slow(tried: Sequence[Expression], size: int) -> dict[Expression, str]:
 
 
 def main(size: int) -> None:
-    """Try the expressions from standard input, and print how each text is made first; end at one that is not linear."""
+    """Try the expressions from standard input on texts, print how each text is made, and end at the first slow expression."""
     for number, fields in enumerate(json.load(sys.stdin)):
         expression = Expression(*fields)
         compiled = expression.compiled()

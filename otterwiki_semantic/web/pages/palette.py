@@ -28,7 +28,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.results import by_page, marked_name, passage_excerpt, passage_url, results_view, trail
+from otterwiki_semantic.web.pages.results import by_page, marked_name, nothing_found, passage_excerpt, passage_url, trail
 
 _NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
 _UNITS = 6
@@ -135,7 +135,7 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
-    nothing = results_view(answer, is_filtered=filters != Filters())["summary"]
+    nothing = nothing_found(answer, is_filtered=filters != Filters())
     return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{nothing} {said}"}
 
 

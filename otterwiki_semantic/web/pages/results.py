@@ -58,10 +58,16 @@ def results_view(answer: Answer, *, is_filtered: bool) -> dict[str, Any]:
     relevant = [hit for hit in answer.results if hit.relevant]
     paths = {hit.path for hit in relevant}
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
+    counted = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
+    summary = counted if relevant else nothing_found(answer, is_filtered=is_filtered)
+    return {"found": found, "misses": misses, "summary": summary}
+
+
+def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
+    """Return a sentence that says that nothing relevant was found, and where."""
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
-    summary = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
-    return {"found": found, "misses": misses, "summary": summary if relevant else f"Nothing {where} seems to be about this."}
+    return f"Nothing {where} seems to be about this."
 
 
 H = TypeVar("H", Hit, SuggestedLabel)

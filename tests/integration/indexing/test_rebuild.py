@@ -62,17 +62,11 @@ def place(built: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(place: Path) -> Iterator[Open]:
-    made: list[IndexEngine] = []
-
+def opened(place: Path, opened: Callable[[Settings], IndexEngine]) -> Open:
     def start(**settings: object) -> IndexEngine:
-        made.append(IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, pages=(), **settings)))  # type: ignore[arg-type]
-        made[-1].start()
-        return made[-1]
+        return opened(Settings(place / "repository", place / "index", sync_interval=3600, pages=(), **settings))  # type: ignore[arg-type]
 
-    yield start
-    for index in made:
-        index.close()
+    return start
 
 
 @pytest.fixture

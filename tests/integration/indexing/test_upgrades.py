@@ -24,20 +24,15 @@ Open = Callable[[str], IndexEngine]
 
 
 @pytest.fixture
-def opened(settings: Settings) -> Iterator[Open]:
+def opened(settings: Settings, opened: Callable[[Settings], IndexEngine]) -> Open:
     """Opens the index of an archive, for a wiki with the same pages; with an empty name, what is there."""
-    made: list[IndexEngine] = []
 
     def start(archive: str) -> IndexEngine:
         if archive:
             unpack(archive, settings)
-        made.append(IndexEngine(settings))
-        made[-1].start()
-        return made[-1]
+        return opened(settings)
 
-    yield start
-    for index in made:
-        index.close()
+    return start
 
 
 def unpack(archive: str, settings: Settings) -> None:
