@@ -83,4 +83,4 @@ class MirrorJob:
 
     def _is_settled(self, generation: Generation) -> bool:
         catalog = generation.catalog
-        return catalog.is_current and catalog.is_in_place and not (catalog.is_changing or self._index.is_left_to_rebuild)
+        return catalog.is_current and catalog.is_in_place and not (catalog.is_changing or self._index.left_to_rebuild)

@@ -174,7 +174,7 @@ class RebuildJob:
         check_disk_space(wanted, self._generations.data_dir)
         self.tracker.begin(serving, wanted, copies=copies)
         self._embeds_all = embed
-        self._index.is_left_to_rebuild = is_damaged
+        self._index.left_to_rebuild = self.tracker.progress if is_damaged else None
         self._scheduler.run_in(0, "rebuild", self._run)
         return self.tracker.status
 
@@ -198,7 +198,7 @@ class RebuildJob:
             with self.tracker.running():
                 self._rebuild_and_promote()
         finally:
-            self._index.is_left_to_rebuild = False
+            self._index.left_to_rebuild = None
         self._on_ended()
 
     def _rebuild_and_promote(self) -> None:
@@ -209,7 +209,7 @@ class RebuildJob:
                 return
         with announced(self.tracker.progress, is_build=True, indexed=self._index.counts):
             self._promote(self._build_next_to(serving), serving)
-        if self._index.is_left_to_rebuild:
+        if self._index.left_to_rebuild:
             with self._index.changing:
                 self._syncs.sync(self.tracker.progress, by_rebuild=True)
 
@@ -259,7 +259,7 @@ class RebuildJob:
                 if is_kept:
                     self._generations.set_previous(serving)
                 self._generations.set_current(new)
-                index.is_left_to_rebuild = new.catalog.is_changing
+                index.left_to_rebuild = self.tracker.progress if new.catalog.is_changing else None
                 index.set(new)
         except BaseException:
             new.destroy()

@@ -44,8 +44,8 @@ class ServingIndex:
         """The last generation with a corrupt catalog; the next sync discards it."""
         self.damaged_keywords: Generation | None = None
         """The last generation with a damaged keyword index; it still serves."""
-        self.is_left_to_rebuild = False
-        """Whether only the running rebuild may change the generation: it replaces a damaged one, or embeds missing vectors."""
+        self.left_to_rebuild: ProgressTracker | None = None
+        """The progress of a rebuild that alone may change the generation: it replaces a damaged one, or embeds missing vectors."""
         self.has_rolled_back = False
         """Whether another generation will serve when the index is reopened, which is soon."""
 
@@ -128,7 +128,7 @@ class ServingIndex:
             is_changing = generation is not None and generation.catalog.is_changing
             if head == commit and not is_changing:
                 return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
-            tracker = self._progress
+            tracker = self._progress or self.left_to_rebuild
             progress = tracker.snapshot() if is_changing and tracker is not None else None
             if progress is not None and progress.pages_total:
                 return Freshness(commit, head, progress.pages_total - progress.pages_done, progress=progress)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from threading import Condition
+from threading import Condition, Event
 
 import pytest
 
@@ -17,6 +17,8 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.sync_job import SyncJob
 from otterwiki_semantic.storage import StoredVector
 from otterwiki_semantic.storage.vector_table import VectorTable
 from tests.support.live_wiki import commit, eventually, head_of, is_settled, make_repository
@@ -216,11 +218,18 @@ def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(inde
 
 
 def test_with_another_model_words_are_complete_and_meaning_follows(
-    settings: Settings, index: IndexEngine, model: HeldModel
+    settings: Settings, index: IndexEngine, model: HeldModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.allow()
     eventually(lambda: is_whole(index))
     index.close()
+    may_embed, sync = Event(), SyncJob.sync
+
+    def sync_if_allowed(job: SyncJob, progress: ProgressTracker, *, by_rebuild: bool = False) -> None:
+        assert not by_rebuild or may_embed.wait(90)
+        sync(job, progress, by_rebuild=by_rebuild)
+
+    monkeypatch.setattr(SyncJob, "sync", sync_if_allowed)
     old = (settings.data_dir / "current").read_text().strip()
     with closing(sqlite3.connect(settings.data_dir / "generations" / old / "catalog.sqlite3")) as catalog, catalog:
         catalog.execute("UPDATE meta SET value = 'another model' WHERE name IN ('fingerprint', 'recipe')")
@@ -230,13 +239,13 @@ def test_with_another_model_words_are_complete_and_meaning_follows(
     changed.start()
     try:
         eventually(lambda: changed.status().generation != old)
-        # Before a search, whose pages are embedded first. Pages without vectors are counted once their embedding has begun.
-        eventually(lambda: changed.status().rebuild.pages_by_words == PAGES + 3)
         rebuild = changed.status().rebuild
         answer = ask(changed, "unit60")
         assert (answer.results[0].path, answer.degraded) == ("p060", None)
         assert answer.index.progress
-        assert rebuild.state is RebuildState.RUNNING
+        assert answer.index.pending_pages == PAGES + 3 - rebuild.pages_done > 0
+        assert (rebuild.state, rebuild.pages_by_words) == (RebuildState.RUNNING, PAGES + 3)
+        may_embed.set()
         commit(settings.repository, {"fresh.md": "# Fresh\n\nA page about gurgling radiators.\n"})
         model.free = "[Fresh]"
         changed.notify()
@@ -246,4 +255,5 @@ def test_with_another_model_words_are_complete_and_meaning_follows(
         eventually(lambda: is_whole(changed) and changed.status().rebuild.state is RebuildState.DONE)
         assert changed.status().vectors == PAGES + 4
     finally:
+        may_embed.set()
         changed.close()
