@@ -143,10 +143,14 @@ def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: Live
         palette = open_palette(page, demo, "nightly backups")
         expect(passages(palette).first).to_be_visible()
         expect(palette.get_by_role("group", name="Answer")).to_have_count(0)  # which only questions have
+        lead = palette.get_by_role("group", name="Answer").get_by_role("option")
+        page.keyboard.press("Control+a")
+        settle(page, "how do I restore a backup?")
+        expect(lead).to_contain_text(re.compile(r"^\s*1\. On otter: .*2\. restic -r /backup/local restore", re.DOTALL))
         page.keyboard.press("Control+a")
         settle(page, "how long are nightly backups kept")
-        lead = palette.get_by_role("group", name="Answer").get_by_role("option")
         expect(lead).to_contain_text("Nightly – kept: 14")
+        expect(passages(palette).filter(has_text="Retention")).to_have_count(0)  # the answer's own
         expect(lead).to_have_attribute("aria-selected", "true")
         expect(passages(palette).first).to_be_visible()
         check_looks(page, "#semantic-palette")

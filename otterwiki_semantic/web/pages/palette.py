@@ -23,6 +23,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     SuggestedLabel,
     SuggestRequest,
+    UnitKind,
     query_text,
 )
 from otterwiki_semantic.web.extension import extension
@@ -131,7 +132,10 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     said = f"Also searched for {corrected}." if corrected else ""
     if relevant := _relevant(answer):
         listed = {option.path for option in _names(query, filters)["options"]}
-        shown = {"label": "Passages", "options": _shown(_passages_of(relevant, listed)), "lead": _lead(answer)}
+        lead = _lead(answer)
+        if lead and answer.lead and not has("chat-model"):  # a model's answer would replace it
+            relevant = [hit for hit in relevant if hit is not answer.results[answer.lead.result]]
+        shown = {"label": "Passages", "options": _shown(_passages_of(relevant, listed)), "lead": lead}
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
@@ -148,7 +152,10 @@ def _lead(answer: Answer) -> list[Option]:
     if answer.lead is None:
         return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
-    label, place = (Span(answer.lead.text),), trail(hit)
+    lines = answer.lead.text.split("\n")
+    if answer.lead.unit.kind is UnitKind.ITEM and lines[1:]:
+        lines = [f"{number}. {step}" for number, step in enumerate(lines, 1)]
+    label, place = (Span("\n".join(lines)),), trail(hit)
     return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])
 
 
