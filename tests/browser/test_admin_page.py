@@ -57,7 +57,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             expect(details).to_contain_text(value)
         page.get_by_text("Technical details").click()
         changes = page.locator("[aria-label='Index updates'] tbody tr").last.locator("td")
-        expect(changes).to_contain_text([":", "", "1", status["indexed_commit"][:10]])
+        expect(changes).to_contain_text([":", "", "1", "1", status["indexed_commit"][:10]])
         expect(figures).to_contain_text("searches in 7 days")
         for name in ("Search time", "Searches, and those without results"):
             expect(page.get_by_role("img", name=name)).to_be_visible()
@@ -147,6 +147,10 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:
             expect(shown.locator(".semantic-prefix")).to_have_text(prefix.strip())
             expect(shown.locator(".semantic-also a").first).to_contain_text(chunk["neighbours"][0]["title"])
         check_policy(page)
+
+
+def test_a_page_to_inspect_can_be_chosen(site: LiveWiki) -> None:
+    assert f'href="{ADMIN}/page?path=new"' in site.get(f"{ADMIN}/page").text
 
 
 def test_a_page_that_is_not_there_is_told(site: LiveWiki) -> None:

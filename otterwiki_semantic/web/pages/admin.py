@@ -26,6 +26,7 @@ from otterwiki_semantic.core.records import (
     RebuildState,
     ReindexRequest,
     SearchHour,
+    SuggestRequest,
     fall,
     query_text,
 )
@@ -40,6 +41,9 @@ _WEEK = 7 * _DAY
 
 _FEWEST_QUERIES = 10
 """Judged queries from which figures of quality mean something."""
+
+_OFFERED = 8
+"""Pages to choose from when none is inspected."""
 
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
@@ -95,10 +99,12 @@ def page() -> ResponseReturnValue:
     try:
         if values["path"]:
             values["inspection"] = extension().index.inspect_page(page_path(query_text(values["path"], "path")))
+        else:
+            values["offered"] = [each.path for each in extension().index.suggest(SuggestRequest("", _OFFERED)).suggestions]
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
         if isinstance(error, PageNotFoundError):
-            values |= {"message": f"The index has no page “{values['path']}”.", "nearest": close_paths(values["path"], error)}
+            values |= {"message": f"The index has no page “{values['path']}”.", "offered": close_paths(values["path"], error)}
     return render_page("inspect_page.html", title="Inspect a page", **values), status
 
 
