@@ -12,20 +12,20 @@ from otterwiki_semantic.core.records.status import Freshness
 
 
 class FindingKind(Choice):
-    """What a finding is about."""
+    """What a finding is about; the most important first."""
 
-    DUPLICATE = "duplicate"
-    """Pages and attached files that share nearly equal passages."""
-    ORPHAN = "orphan"
-    """A page that no other links to."""
     BROKEN_LINK = "broken_link"
     """Links to a page that does not exist."""
-    MENTION = "mention"
-    """A page that names another one's title without a link to it."""
-    STALE = "stale"
-    """A page unchanged for a year, while the pages nearest in meaning changed."""
     UNANSWERED = "unanswered"
     """Questions that found nothing relevant, grouped by meaning."""
+    DUPLICATE = "duplicate"
+    """Pages and attached files that share nearly equal passages."""
+    STALE = "stale"
+    """A page unchanged for a year, while the pages nearest in meaning changed."""
+    MENTION = "mention"
+    """A page that names another one's title without a link to it."""
+    ORPHAN = "orphan"
+    """A page that no other links to."""
 
 
 class PlaceInPage(Struct, frozen=True, omit_defaults=True):

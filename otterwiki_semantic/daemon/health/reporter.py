@@ -151,7 +151,7 @@ class HealthReporter:
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
         asked = {request.kind} if request.kind else set(FindingKind)
-        counted = FindingKind if request.counts_all else asked
+        counted = [kind for kind in FindingKind if request.counts_all or kind in asked]
         kinds = [kind for kind in counted if request.shows_queries or kind is not _QUESTIONS]
         linked = {page_key(path.strip("/")) for path in request.linked}
         findings: list[Finding] = []

@@ -28,10 +28,6 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pa
 
 _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
-_SOURCES = 3
-"""Pages that may link to an orphaned page."""
-_ORDER = ("broken_link", "unanswered", "duplicate", "stale", "mention", "orphan")
-"""Kinds of findings, most important first."""
 _UNDO = "semantic_undo"
 """The key of the last dismissal in the session, until the page has offered to undo it."""
 
@@ -45,7 +41,6 @@ def health() -> ResponseReturnValue:
     """Return the health page."""
     values = {
         "kind": request.args.get("kind", ""),
-        "shows_dismissed": request.args.get("dismissed", ""),
         "is_selected": request.args.get("selected"),
         "may_write": has_permission("WRITE"),
         "at_once": MAX_DISMISSED,
@@ -61,8 +56,7 @@ def health() -> ResponseReturnValue:
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     else:
-        kinds = sorted(report.counts, key=lambda count: _ORDER.index(count.kind))
-        kinds = [count for count in kinds if report.keeps_searches or count.kind is not FindingKind.UNANSWERED]
+        kinds = [count for count in report.counts if report.keeps_searches or count.kind is not FindingKind.UNANSWERED]
         shown = _ALL if asked.kind else _FEW
         found = [each for each in report.findings if each.is_open]
         values["sections"] = [(count, [each for each in found if each.kind is count.kind][:shown]) for count in kinds]
@@ -80,7 +74,7 @@ def link() -> ResponseReturnValue:
     With `append`, links to targets that the page does not mention are added at its end. If `page` is given several times, the
     first page is edited, and the others are offered instead.
     """
-    values: dict[str, Any] = {"path": request.args.get("page", ""), "is_appended": "append" in request.args}
+    values: dict[str, Any] = {"is_appended": "append" in request.args}
     status = 200
     try:
         reader = extension().pages

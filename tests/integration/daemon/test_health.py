@@ -96,6 +96,14 @@ def findings(index: IndexEngine, kind: FindingKind) -> list[Finding]:
     return list(found.findings)
 
 
+def test_the_most_important_findings_come_first(shared: IndexEngine) -> None:
+    found, order = report(shared), list(FindingKind)
+    assert [count.kind for count in found.counts] == order
+    kinds = [each.kind for each in found.findings]
+    assert kinds == sorted(kinds, key=order.index)
+    assert len(set(kinds)) > 2
+
+
 def test_nearly_equal_passages_are_found_with_their_sections(shared: IndexEngine) -> None:
     (finding,) = findings(shared, FindingKind.DUPLICATE)
     assert [(page.path, page.section, page.url) for page in finding.pages] == [
