@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 
 import click
 from flask import Config
+from msgspec import to_builtins
 
 from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.content.attachments import attachment_rule
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
 from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
-from otterwiki_semantic.core.serialization import Schema, to_builtins
+from otterwiki_semantic.core.serialization import Schema
 from otterwiki_semantic.core.settings import Settings, read_settings, settings_with_model
 from otterwiki_semantic.daemon import IndexClient, IndexService
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -18,10 +18,7 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 """Enclose a match while lines are wrapped, because style codes would be counted."""
 
 
-def url_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option that names the wiki's address."""
-    help_ = "URL of the wiki, to print the addresses of pages. [env: OTTERWIKI_URL]"
-    return click.option("--url", envvar="OTTERWIKI_URL", help=help_)(command)
+url_option = click.option("--url", envvar="OTTERWIKI_URL", help="URL of the wiki, for addresses of pages. [env: OTTERWIKI_URL]")
 
 
 def urls_of(url: str | None) -> PageUrls:

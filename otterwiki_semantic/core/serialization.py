@@ -31,7 +31,7 @@ def encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
-        return json.dumps(to_builtins(value), separators=(",", ":")).encode("ascii")
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
 
 
 def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
@@ -52,11 +52,6 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
         with _decoders_lock:
             _decoders[type_] = msgspec.json.Decoder(type_)
     return _decoders[type_]
-
-
-def to_builtins(value: Any) -> Any:
-    """Convert a record to dicts, lists, strings and numbers."""
-    return msgspec.to_builtins(value)
 
 
 def json_schemas(records: Iterable[type]) -> dict[str, Schema]:

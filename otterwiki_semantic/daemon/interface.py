@@ -64,7 +64,7 @@ class IndexService(Protocol):
     def inspect_page(self, path: str, urls: records.PageUrls = records.NO_URLS) -> records.PageInspection:
         """Return a page as search sees it; `PageNotFoundError` if the index has no such page."""
 
-    def reindex(self, *, full: bool = False, embed: bool = False) -> records.RebuildStatus:
+    def reindex(self, *, full: bool = False, embed: bool = False) -> records.ReindexStarted:
         """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
         Unchanged pages are copied, unless `full`; unchanged vectors are copied, unless `embed`.

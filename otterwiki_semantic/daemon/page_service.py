@@ -15,6 +15,7 @@ from otterwiki_semantic.daemon.serving_reader import ServingReader
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.indexing import IndexManager
 from otterwiki_semantic.search import (
+    Scale,
     find_mentions,
     inspect_page,
     likely_duplicates,
@@ -56,9 +57,9 @@ class PageService:
         def linked(generation: Generation) -> records.DraftLinks:
             catalog, text, path = generation.catalog, request.text, request.path
             mentions = find_mentions(catalog, text, path, generation.languages, urls)
-            pages, problem = self._pages_about(generation, request, urls)
-            is_there = catalog.pages.find_path(path) is not None
             scale = self.manager.model.recipe.scale(generation)
+            pages, problem = self._pages_about(generation, request, scale, urls)
+            is_there = catalog.pages.find_path(path) is not None
             duplicates = () if is_there else likely_duplicates(catalog, text, path, pages, scale, urls)
             return records.DraftLinks(mentions, pages, duplicates, self.reader.freshness(generation), problem)
 
@@ -66,14 +67,13 @@ class PageService:
         return found or records.DraftLinks((), (), (), self.reader.freshness(None), records.FIRST_BUILD)
 
     def _pages_about(
-        self, generation: Generation, request: records.DraftRequest, urls: records.PageUrls
+        self, generation: Generation, request: records.DraftRequest, scale: Scale, urls: records.PageUrls
     ) -> tuple[tuple[records.RelatedPage, ...], str | None]:
         """Return the pages about the subject of a text, and why there are none if the model was not asked or failed."""
         if self.manager.model.recipe.embedder.asks_server:
             return (), "texts that are not saved are not sent to the model's server"
-        if not self.manager.model.recipe.matches_vectors(generation):
-            return (), self.manager.model.why_keywords_only(generation) or "the index has no vectors of this model"
-        scale = self.manager.model.recipe.scale(generation)
+        if why := self.manager.model.why_keywords_only(generation):
+            return (), why
         asked = generation, request.text, request.cursor, request.path, request.n
         try:
             return pages_about(*asked, self.paragraphs.embed, scale, urls), None
@@ -90,9 +90,7 @@ class PageService:
     def pages(self, request: records.PageListRequest, urls: records.PageUrls = records.NO_URLS) -> records.PageList:
         def listed(generation: Generation) -> records.PageList:
             found, total = generation.catalog.pages.select(request.filters, request.limit, request.offset, request.sort)
-            addressed = (
-                tuple(structs.replace(page, url=urls.of(page.path, kind=page.kind)) for page in found) if urls.prefix else found
-            )
+            addressed = tuple(structs.replace(page, url=urls.of(page.path, kind=page.kind)) for page in found)
             return records.PageList(addressed, total, self.reader.freshness(generation))
 
         return self.reader.ask(listed) or records.PageList((), 0, self.reader.freshness(None))

@@ -203,16 +203,13 @@ def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
     while True:
         # ChromaDB can hang on a damaged file while it holds the interpreter lock; the next daemon refills it.
         faulthandler.dump_traceback_later(_STUCK_SECONDS, exit=True)
-        if starter_lives:
-            readable, _, _ = select.select([protocol.LIFELINE], [], [], _WATCH_SECONDS)
-            if readable:
-                starter_lives = False
-                server.count_user(0)
-                # A program that reads the starter's error stream to its end must not wait for this process.
-                with Path(os.devnull).open("w") as nothing:
-                    os.dup2(nothing.fileno(), 2)
-        else:
-            time.sleep(_WATCH_SECONDS)
+        readable, _, _ = select.select([protocol.LIFELINE] if starter_lives else [], [], [], _WATCH_SECONDS)
+        if readable:
+            starter_lives = False
+            server.count_user(0)
+            # A program that reads the starter's error stream to its end must not wait for this process.
+            with Path(os.devnull).open("w") as nothing:
+                os.dup2(nothing.fileno(), 2)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
         if (
             unused

@@ -19,7 +19,7 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall, fall
+from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall, ReindexStarted, fall
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.previous_index import PreviousIndex
@@ -161,7 +161,7 @@ class RebuildJob:
         fingerprint, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if fingerprint == self._recipe.fingerprint else None
 
-    def request(self, *, full: bool = False, embed: bool = False) -> RebuildStatus:
+    def request(self, *, full: bool = False, embed: bool = False) -> ReindexStarted:
         """Start a rebuild; a `full` one reads every page again, and with `embed` every passage is embedded again.
 
         Errors: `RebuildRunningError` if one is running, `RebuildRefusedError` if the disk is too full.
@@ -176,7 +176,7 @@ class RebuildJob:
         self._embeds_all = embed
         self._index.left_to_rebuild = self.tracker.progress if is_damaged else None
         self._scheduler.run_in(0, "rebuild", self._run)
-        return self.tracker.status
+        return ReindexStarted("started", estimate=wanted, job=self.tracker.status.job)
 
     def request_if_unfit(self) -> None:
         """Start a rebuild if the serving generation has another recipe, or its keyword index is damaged."""

@@ -45,7 +45,7 @@ class ServingIndex:
         self.damaged_keywords: Generation | None = None
         """The last generation with a damaged keyword index; it still serves."""
         self.left_to_rebuild: ProgressTracker | None = None
-        """The progress of a rebuild that alone may change the generation: it replaces a damaged one, or embeds missing vectors."""
+        """The progress of a rebuild that alone may change the generation: to replace a damaged one, or embed its vectors."""
         self.has_rolled_back = False
         """Whether another generation will serve when the index is reopened, which is soon."""
 

@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
+from msgspec import to_builtins
 
 from otterwiki_semantic.content import Folder, Repository
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
-    Answer,
     AskRequest,
     FindingKind,
-    GroundedAnswer,
     HealthRequest,
     PageListRequest,
     PageRequest,
@@ -23,7 +22,6 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     query_text,
 )
-from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import IndexClient, whole_answer
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
@@ -41,17 +39,16 @@ class LocalBackend:
         self._pages = PageReader(index, repository)
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
-        def search() -> dict[str, list[Answer]]:
+        def search() -> object:
             texts = [query_text(query, "query") for query in queries]
             return {"answers": self._index.search(texts, parse_parameters(SearchOptions, arguments))}
 
         return list((await _in_thread(search))["answers"])
 
     async def ask(self, question: str) -> Json:
-        def ask() -> GroundedAnswer:
-            return whole_answer(self._index, self._index.ask(AskRequest(query_text(question, "question"))))
-
-        return await _in_thread(ask)
+        return await _in_thread(
+            lambda: whole_answer(self._index, self._index.ask(AskRequest(query_text(question, "question"))))
+        )
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return await _in_thread(lambda: self._index.pages(parse_parameters(PageListRequest, arguments)))
@@ -82,8 +79,7 @@ class LocalBackend:
                 root = f"{self._folder.folder}/"
             if pages:
                 return self._index.refresh([page_path(path.removeprefix(root)) for path in pages])
-            rebuild = self._index.reindex(full=full)
-            return ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
+            return self._index.reindex(full=full)
 
         return await _in_thread(start)
 

@@ -48,10 +48,7 @@ class RestBackend:
         return list(map(self._with_addresses, answers["answers"]))
 
     async def ask(self, question: str) -> Json:
-        answer = await self._ask(f"{_SEARCH}/ask", body={"question": question}, seconds=_WRITING_SECONDS)
-        for source in answer["sources"]:
-            self._with_addresses(source)
-        return answer
+        return self._with_addresses(await self._ask(f"{_SEARCH}/ask", body={"question": question}, seconds=_WRITING_SECONDS))
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return self._with_addresses(await self._ask(f"{_SEARCH}/pages", arguments))
@@ -124,7 +121,7 @@ class RestBackend:
 
     def _with_addresses(self, answer: Json) -> Json:
         """Return an answer with absolute URLs; the wiki's have no host."""
-        entries = [answer, *(entry for name in ("results", "pages") for entry in answer.get(name, ()))]
+        entries = [answer, *(entry for name in ("results", "pages", "sources") for entry in answer.get(name, ()))]
         for entry in entries:
             if isinstance(entry, dict) and isinstance(entry.get("url"), str):
                 entry["url"] = urljoin(f"{self._browser_url}/", entry["url"])

@@ -37,11 +37,6 @@ class Outbox:
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
 
-    @property
-    def has_upserts(self) -> bool:
-        """Whether there are vectors to upsert."""
-        return bool(self._database.select("SELECT 1 FROM unstored LIMIT 1"))
-
     def count(self) -> tuple[int, int]:
         """Return the number of vectors to upsert, and of vectors with outdated metadata."""
         return tuple(self._database.select("SELECT (SELECT COUNT(*) FROM unstored), (SELECT COUNT(*) FROM stale)")[0])

@@ -38,15 +38,10 @@ def require_read() -> None:
         raise _refusal("READ")
 
 
-def require_admin() -> None:
-    """Raise `ApiError` unless the sender has the API key, or is an administrator, with a CSRF token for unsafe methods."""
-    _require_session("ADMIN")
-
-
 def require_write() -> None:
     """Raise `ApiError` unless the sender has the API key, or READ and WRITE permission and a CSRF token."""
     require_read()  # the answer to a change (related pages, changes by others) is for readers only
-    _require_session("WRITE")
+    require_session("WRITE")
 
 
 def require_key() -> None:
@@ -55,7 +50,8 @@ def require_key() -> None:
         raise ApiError("unauthorized", "send the API key of the wiki: Authorization: Bearer …")
 
 
-def _require_session(permission: str) -> None:
+def require_session(permission: str) -> None:
+    """Raise `ApiError` unless the sender has the API key, or the permission, with a CSRF token for unsafe methods."""
     if _bearer_may(permission):
         return
     if not has_permission(permission):

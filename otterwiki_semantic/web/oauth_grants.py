@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.files import locked, make_private, read_record, write_atomically
 from otterwiki_semantic.core.records import ConsentRequest, Grant, SecretKind, Tokens
-from otterwiki_semantic.core.serialization import to_builtins
 
 CODE_SECONDS = 60
 ACCESS_SECONDS = 3600

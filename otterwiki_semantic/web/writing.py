@@ -18,7 +18,6 @@ from flask import current_app, session
 from flask_login import current_user
 from msgspec import structs
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import RequestRedirect
 
 from otterwiki_semantic.content.pages import append_after, count_occurrences, normalize_newlines, saved_text, unified_diff
 from otterwiki_semantic.core.errors import PageChangedError, PageExcludedError, PageNotFoundError, ParameterError, SemanticError
@@ -239,7 +238,7 @@ def _is_page_address(path: str) -> bool:
     """Whether the wiki serves a page, and nothing else, at a path."""
     try:
         endpoint, _ = current_app.url_map.bind("localhost").match(f"/{path}", method="GET")
-    except (HTTPException, RequestRedirect):
+    except HTTPException:  # also a redirect
         return False
     return bool(endpoint == "view")
 

@@ -29,7 +29,7 @@ def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]
     for source, links_of_page in links.items():
         for link in links_of_page:
             target = resolve_link(link, source)
-            path = paths.get(page_key(target[0])) if target else None
+            path = paths.get(page_key(target)) if target else None
             if path is None or not _is_query(link.text):
                 continue
             draft = drafts.setdefault(fold(link.text), {"query": link.text, "relevant": set(), "exclude": set()})

@@ -15,8 +15,8 @@ def page_key(path: str) -> str:
     return fold(path)
 
 
-def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
-    """Return the target path and anchor of a link on the page `source`; None outside the wiki and on the page itself."""
+def resolve_link(link: Link, source: str) -> str | None:
+    """Return the target path of a link on the page `source`; None outside the wiki and on the page itself."""
     try:
         parts = urlsplit(link.url.strip())
     except ValueError:
@@ -25,9 +25,7 @@ def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
         return None
     absolute = posixpath.normpath(posixpath.join("/", posixpath.dirname(source), unquote(parts.path)))
     path = absolute.strip("/").removesuffix(".md")
-    if not path or page_key(path) == page_key(source):
-        return None
-    return path, unquote(parts.fragment)
+    return None if not path or page_key(path) == page_key(source) else path
 
 
 def linked_pages(links: Iterable[Link], source: str, *, by_name: bool = False) -> tuple[str, ...]:
@@ -39,7 +37,7 @@ def linked_pages(links: Iterable[Link], source: str, *, by_name: bool = False) -
     keys: dict[str, None] = {}
     for link in links:
         if target := resolve_link(link, source):
-            key = page_key(target[0])
+            key = page_key(target)
             keys[key] = None
             if by_name and link.is_wiki_link:
                 keys[f"[[{key}|{key}"] = None

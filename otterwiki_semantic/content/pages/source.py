@@ -60,9 +60,9 @@ def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, O
     for start, url in sorted(targets):
         line, counted = line + text.count("\n", counted, start), start
         resolved = resolve_link(Link(url, ""), source)
-        key = page_key(resolved[0]) if resolved else ""
+        key = page_key(resolved) if resolved else ""
         if resolved and key in keys and key not in found:
-            found[key] = Occurrence(resolved[0], line)
+            found[key] = Occurrence(resolved, line)
     return found
 
 

@@ -85,20 +85,14 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
-    """Expressions that must all match."""
+class Joined:
+    """Expressions that must all match (AND), or of which at least one must (OR)."""
 
+    operator: str
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    """Expressions of which at least one must match."""
-
-    operands: tuple[Expression, ...]
-
-
-Expression = Condition | Not | AllOf | AnyOf
+Expression = Condition | Not | Joined
 
 
 def _checked(value: Any) -> Any:
@@ -146,16 +140,16 @@ class _Parser:
         return found
 
     def _any_of(self) -> Expression:
-        return self._joined("OR", self._all_of, AnyOf)
+        return self._joined("OR", self._all_of)
 
     def _all_of(self) -> Expression:
-        return self._joined("AND", self._operand, AllOf)
+        return self._joined("AND", self._operand)
 
-    def _joined(self, operator: str, part: Callable[[], Expression], kind: type[AnyOf | AllOf]) -> Expression:
+    def _joined(self, operator: str, part: Callable[[], Expression]) -> Expression:
         operands = [part()]
         while self._take(operator):
             operands.append(part())
-        return kind(tuple(operands)) if len(operands) > 1 else operands[0]
+        return Joined(operator, tuple(operands)) if len(operands) > 1 else operands[0]
 
     def _operand(self) -> Expression:
         self._depth += 1

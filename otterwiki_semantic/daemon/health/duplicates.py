@@ -104,19 +104,11 @@ def _confirmed(survey: Survey, pairs: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _groups(pairs: Iterable[Pair]) -> list[list[int]]:
-    """Return the connected groups of chunks (union-find)."""
-    parent: dict[int, int] = {}
-
-    def root(chunk: int) -> int:
-        while (above := parent.setdefault(chunk, chunk)) != chunk:
-            parent[chunk] = parent[above]
-            chunk = above
-        return chunk
-
-    for one, other in pairs:
-        first, second = sorted((root(one), root(other)))
-        parent[second] = first
-    groups: defaultdict[int, list[int]] = defaultdict(list)
-    for chunk in sorted(parent):
-        groups[root(chunk)].append(chunk)
-    return list(groups.values())
+    """Return the connected groups of chunks."""
+    group_of: dict[int, list[int]] = {}
+    for pair in pairs:
+        smaller, larger = sorted((group_of.setdefault(chunk, [chunk]) for chunk in pair), key=len)
+        if smaller is not larger:
+            larger += smaller
+            group_of |= dict.fromkeys(smaller, larger)
+    return sorted(sorted(group) for group in {id(group): group for group in group_of.values()}.values())

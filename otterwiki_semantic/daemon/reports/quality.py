@@ -18,7 +18,6 @@ from otterwiki_semantic.core.backoff import Backoff
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
-from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon.rollback import Rollbacks
 from otterwiki_semantic.indexing import IndexManager, Stopped, now
 from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Run, answerable, fingerprint
@@ -155,7 +154,7 @@ class QualityMonitor:
     def _store(self, stored: StoredQuality) -> None:
         self._stored = stored
         try:
-            write_atomically(self._file, json.dumps(to_builtins(stored)))
+            write_atomically(self._file, json.dumps(msgspec.to_builtins(stored)))
         except OSError as error:
             self.problem = Problem(f"the figures of judged queries cannot be stored: {error}", _HINT)
         else:

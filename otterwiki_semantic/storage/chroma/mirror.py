@@ -245,7 +245,7 @@ class VectorMirror:
             if not self._is_open:
                 return
             self._count = self.store.count()
-            self._state = MirrorState.FILLING if self._catalog.outbox.has_upserts else MirrorState.CURRENT
+            self._state = MirrorState.FILLING if self._catalog.outbox.upserts(1, documents=False) else MirrorState.CURRENT
             self.error = None
             if self.is_current and not (self.is_whole or self._catalog.outbox.updates(1)):
                 self._publish()

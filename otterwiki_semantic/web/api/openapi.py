@@ -7,10 +7,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import to_builtins
+
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameter_parsing import Parameter, Request, parameters_of
 from otterwiki_semantic.core.records import Answer, Freshness, Hit, Mode, QueryRequest, TotalHits
-from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
+from otterwiki_semantic.core.serialization import Schema, json_schemas
 from otterwiki_semantic.web.answer_stream import EVENTS_TYPE
 from otterwiki_semantic.web.api.answers import ChromaStatus
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from inspect import getdoc
 from typing import Any, Literal, get_type_hints
 
@@ -26,7 +26,7 @@ from otterwiki_semantic.core.parameter_parsing import (
     unique_names,
 )
 from otterwiki_semantic.daemon import Unchanged, conditional
-from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
+from otterwiki_semantic.web.auth import require_monitor, require_read, require_same_site, require_session, require_write
 from otterwiki_semantic.web.errors import ApiError, json_response
 from otterwiki_semantic.web.pages.layout import page_urls
 
@@ -162,7 +162,7 @@ def _request_digest() -> str:
 _CHECKS: dict[Access, Callable[[], None]] = {
     Access.READERS: require_read,
     Access.WRITERS: require_write,
-    Access.ADMINISTRATORS: require_admin,
+    Access.ADMINISTRATORS: partial(require_session, "ADMIN"),
     Access.MONITORS: require_monitor,
 }
 

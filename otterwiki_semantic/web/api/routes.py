@@ -326,8 +326,7 @@ def reindex(asked: records.ReindexRequest) -> records.ReindexStarted:
         return extension().index.roll_back()
     if asked.pages:
         return extension().index.refresh(asked.pages)
-    rebuild = extension().index.reindex(full=asked.full, embed=asked.embed)
-    return records.ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
+    return extension().index.reindex(full=asked.full, embed=asked.embed)
 
 
 @Operation("GET", "/reindex/status", records.ReindexStatus, Access.READERS, errors=("job_unknown",))

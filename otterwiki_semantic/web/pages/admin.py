@@ -21,7 +21,6 @@ from otterwiki_semantic.core.humanize import count as counted
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Figures,
-    Insight,
     QualityRecord,
     RebuildState,
     ReindexRequest,
@@ -150,11 +149,8 @@ def _state() -> dict[str, Any]:
     is_working = is_rebuilding or status.status == "indexing"
     values |= {"is_rebuilding": is_rebuilding, "progress": status.rebuild if is_rebuilding else status.progress}
     kind = "attention" if status.problems else "working" if is_working else "ok"
-    return {**values, "is_working": is_working, "kind": kind, "warnings": _warnings(insight)}
-
-
-def _warnings(insight: Insight) -> list[str]:
-    return quality_warnings(insight.quality, extension().settings.eval_queries)
+    warnings = quality_warnings(insight.quality, extension().settings.eval_queries)
+    return {**values, "is_working": is_working, "kind": kind, "warnings": warnings}
 
 
 def quality_warnings(quality: Sequence[QualityRecord], file: Path | None = None) -> list[str]:

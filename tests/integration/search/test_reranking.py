@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ParameterError, RerankerError
 from otterwiki_semantic.core.installation import pip_install
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import Answer, SearchOptions
-from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine

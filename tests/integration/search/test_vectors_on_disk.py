@@ -66,7 +66,7 @@ def test_what_chroma_lacks_is_read(index: IndexEngine, settings: Settings, monke
     head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     index.notify()
     eventually(lambda: index.status().index.commit == head)
-    assert generation_of(index).catalog.outbox.has_upserts
+    assert generation_of(index).catalog.outbox.upserts(1, documents=False)
     found = ask(index, "insects that make honey", mode=Mode.SEMANTIC)
     assert (found.results[0].path, found.degraded) == ("bees", None)
 
