@@ -15,13 +15,13 @@ from benchmarks.support.report import Figure, at_least, at_most, say
 from benchmarks.support.wikis import BuiltWiki, built, copied, generated, scratch
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.vectors import embed_passages
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generation import GenerationStore
+from tests.support.chunks import read_page
 from tests.support.live_wiki import git
 from tests.support.syncing import sync
 

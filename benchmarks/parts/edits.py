@@ -14,8 +14,8 @@ from benchmarks.support.percentiles import p50, p95
 from benchmarks.support.report import Figure, at_most, say
 from benchmarks.support.serving import FLASK, GUNICORN, ServedWiki, Server, served
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.chunks import read_page
 
 _EDITS = 40
 _WARM_UP = 5

@@ -19,10 +19,11 @@ from benchmarks.support.processes import in_fresh_process
 from benchmarks.support.report import Figure, at_least
 from benchmarks.support.wikis import generated, scratch
 from otterwiki_semantic.content.analysis import minhash
+from otterwiki_semantic.content.chunking import chunk_document
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.page import make_page
-from otterwiki_semantic.content.pages.preparation import page_words
+from otterwiki_semantic.content.pages.page import page_title
+from otterwiki_semantic.content.pages.preparation import PageSettings, divide_page, page_words
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding import vector_id
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -139,13 +140,13 @@ def _stages(place: Path, scratch_place: Path) -> _Wiki:
         documents = [parse_markdown(text) for text in texts]
     timed = _TimedCounter(clock.timed("counting tokens", counter.count_tokens))
     start, before = time.process_time(), clock.stages["counting tokens"]
-    pages = [
-        make_page(file.path, file.blob, document, timed, recipe.profile)
-        for file, document in zip(files, documents, strict=True)
-    ]
+    for file, document in zip(files, documents, strict=True):
+        chunk_document(document, page_title(file.path, document), timed, recipe.profile)
     counting = clock.stages.pop("counting tokens") - before
     clock.stages["dividing into chunks"] = time.process_time() - start - counting
     clock.stages["counting tokens"] = counting
+    settings = PageSettings(counter, recipe.profile, recipe.languages)
+    pages = [divide_page(file.path, file.blob, document, settings) for file, document in zip(files, documents, strict=True)]
     with clock.stage("words: stems, vocabulary, names"):
         pages = [replace(page, words=page_words(page)) for page in pages]
     with clock.stage("to and from the process that reads"):

@@ -160,13 +160,18 @@ _SIGNS = {
 }
 
 
-def _compiled(patterns: Mapping[AnswerType, str]) -> dict[AnswerType, re.Pattern[str]]:
-    whole = {kind: rf"{'' if each.startswith(_AT_START) else _EDGE}(?:{each}){_EDGE}" for kind, each in patterns.items()}
-    return {kind: re.compile(each, re.IGNORECASE) for kind, each in whole.items()}
+def _whole_words(pattern: str) -> str:
+    return rf"{'' if pattern.startswith(_AT_START) else _EDGE}(?:{pattern}){_EDGE}"
 
 
-_QUESTIONS = {language: _compiled(table.questions) for language, table in _LANGUAGES.items()}
-_ANSWERS = {language: _compiled(table.answers) for language, table in _LANGUAGES.items()}
+_QUESTIONS = {
+    language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.questions.items()}
+    for language, table in _LANGUAGES.items()
+}
+_ANSWERS = {
+    language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.answers.items()}
+    for language, table in _LANGUAGES.items()
+}
 _INTERROGATIVES = {
     language: re.compile(rf"\A(?:{table.interrogatives})\s", re.IGNORECASE) for language, table in _LANGUAGES.items()
 }

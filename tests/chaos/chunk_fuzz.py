@@ -11,12 +11,11 @@ from pathlib import Path
 from random import Random
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import PROFILES, Profile
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
-from tests.support.chunks import body, is_subsequence, new_text, page_words, shown_path
+from tests.support.chunks import body, is_subsequence, new_text, page_words, read_page, shown_path
 from tests.support.markdown_strategies import BLOCK_MARKUP, INLINE_MARKUP
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"

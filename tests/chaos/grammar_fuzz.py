@@ -9,11 +9,11 @@ from random import Random
 from time import process_time
 
 from otterwiki_semantic.content.chunking import ByteCounter
-from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import LimitExceededError
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from tests.chaos.fuzzing import Batch, Finding
+from tests.support.chunks import read_page
 
 SECONDS = 5.0
 """Of processor time: far more than any of these texts takes, unless its time grows with more than the square of its length."""

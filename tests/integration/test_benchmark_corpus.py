@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.support.corpus import SELECTIVITY, page, path_of, questions, tags_of, write_pages
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.chunks import read_page
 
 PAGES = 60
 

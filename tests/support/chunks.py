@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from otterwiki_semantic.content.chunking import TokenCounter, chunk_document
 from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.content.pages.preparation import PageSettings, divide_page
 from otterwiki_semantic.core.chunk_profiles import Profile
-from otterwiki_semantic.core.records import Chunk, Document
+from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.core.records import Chunk, Document, Page
 
 MINILM = Profile()
 _WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]|[^\W_]+|[^\w\s]|_")
@@ -34,6 +36,12 @@ def chunks_of(
     source: str, title: str = "Title", profile: Profile = MINILM, counter: TokenCounter = WORD_PIECES
 ) -> tuple[Chunk, ...]:
     return chunk_document(parse_markdown(source), title, counter, profile)
+
+
+def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
+    """Parse, divide and analyse a page as the index does."""
+    document = parse_markdown(content.decode("utf-8", errors="replace"))
+    return divide_page(path, blob, document, PageSettings(counter, profile, (ENGLISH,)))
 
 
 def body(chunk: Chunk) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.chunk_profiles import Profile
-from otterwiki_semantic.core.records import Page
+from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.chunks import chunks_of
 from tests.support.live_wiki import commit, git, make_repository
 from tests.support.sync_bench import Bench, section
 
@@ -38,6 +37,6 @@ def index_and_move(place: Path, count: int) -> None:
     bench.generation.close()
 
 
-def read_large_page(size: int, model: BundledModel) -> Page:
-    """Return a page that is read from so many bytes."""
-    return read_page("big", "blob", (LINE * (size // len(LINE))).encode(), model, Profile())
+def chunks_of_large_page(size: int, model: BundledModel) -> tuple[Chunk, ...]:
+    """Return the chunks of a page of so many bytes."""
+    return chunks_of(LINE * (size // len(LINE)), counter=model)

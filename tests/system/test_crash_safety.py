@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos import chunk_fuzz, query_fuzz
 from tests.chaos.contents import Contents, differences, read_contents
@@ -30,6 +29,7 @@ from tests.chaos.leftovers import remains
 from tests.chaos.points import Point
 from tests.chaos.rounds import Round, run_round
 from tests.chaos.scenarios import SCENARIOS
+from tests.support.chunks import read_page
 
 pytestmark = pytest.mark.real_parts
 

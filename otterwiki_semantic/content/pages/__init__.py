@@ -12,7 +12,6 @@ from otterwiki_semantic.content.pages.page import (
     page_name,
     page_not_found,
     parent_path,
-    read_page,
 )
 from otterwiki_semantic.content.pages.preparation import PageSettings, divide_page, page_words, parse_source, prepare_page
 from otterwiki_semantic.content.pages.source import find_links, find_name, prose

@@ -1,4 +1,4 @@
-"""A page: its name, its title, and its creation from the bytes of a file."""
+"""A page: its name, its title, whether it is indexed, and what is said of one that is missing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 from rapidfuzz import fuzz, process
 
 from otterwiki_semantic.content.analysis.tokenizer import fold
-from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
-from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
-from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.links import linked_pages, page_key
+from otterwiki_semantic.content.chunking.chunker import shorten_heading
+from otterwiki_semantic.content.markdown.front_matter import text_field
+from otterwiki_semantic.content.pages.links import page_key
 from otterwiki_semantic.content.pages.outline import section_word_count
-from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.records import Document, FileKind, Indexed, Page
+from otterwiki_semantic.core.records import Document, Indexed
 
 FRONT_MATTER = "its front matter (search: false)"
 """The reason shown for a page that its own front matter excludes."""
@@ -89,37 +86,3 @@ def check_not_excluded(path: str, front_matter: dict[str, Any]) -> None:
 def page_word_count(document: Document) -> int:
     """Return the number of words a reader sees, headings included."""
     return sum(map(section_word_count, document.sections))
-
-
-def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
-    """Parse and chunk a page. Invalid UTF-8 becomes the replacement character; no content raises an error."""
-    return make_page(path, blob, parse_markdown(content.decode("utf-8", errors="replace")), counter, profile)
-
-
-def make_page(
-    path: str,
-    blob: str,
-    document: Document,
-    counter: TokenCounter,
-    profile: Profile,
-    kind: FileKind | None = None,
-    *,
-    links_by_name: bool = False,
-) -> Page:
-    """Chunk a parsed page, or an attached file of a kind. No passage contains a file's name, so it can change."""
-    title = page_name(path) if kind else page_title(path, document)
-    return Page(
-        path=path,
-        blob=blob,
-        title=title,
-        category=text_field(document.front_matter, "category"),
-        tags=list_field(document.front_matter, "tags"),
-        aliases=list_field(document.front_matter, "aliases"),
-        declared_language=text_field(document.front_matter, "lang") or text_field(document.front_matter, "language"),
-        answers=list_field(document.front_matter, "answers", separator=None),
-        word_count=page_word_count(document),
-        chunks=chunk_document(document, "" if kind else title, counter, profile),
-        links_to=linked_pages(document.links, path, by_name=links_by_name),
-        indexed=page_indexing(document.front_matter),
-        kind=kind,
-    )

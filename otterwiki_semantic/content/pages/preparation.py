@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content.analysis import detect_language, indexed_text, language_code, name_key, spelled_words
 from otterwiki_semantic.content.attachments.paging import parse_attachment
+from otterwiki_semantic.content.chunking.chunker import chunk_document
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
+from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
+from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.notes import parse_page
-from otterwiki_semantic.content.pages.page import make_page, page_indexing, page_name
+from otterwiki_semantic.content.pages.page import page_indexing, page_name, page_title, page_word_count
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import Document, FileKind, Indexed, Notation, Page, PageWords
 from otterwiki_semantic.core.worker_process import restart_clock
@@ -40,18 +43,32 @@ def prepare_page(path: str, blob: str, text: str, settings: PageSettings, second
 
 
 def divide_page(path: str, blob: str, document: Document, settings: PageSettings, kind: FileKind | None = None) -> Page:
-    """Divide and analyse a parsed page."""
-    if page_indexing(document.front_matter) is Indexed.NOT:
-        return Page(path, blob, path, None, (), 0, (), indexed=Indexed.NOT)
-    by_name = settings.notation is not Notation.WIKI
-    page = make_page(path, blob, document, settings.counter, settings.profile, kind, links_by_name=by_name)
-    problem = None
-    if len(page.chunks) > MAX_CHUNKS:
-        page = replace(page, chunks=page.chunks[:MAX_CHUNKS])
-        problem = f"only its first {MAX_CHUNKS:,} passages are indexed"
-    declared = language_code(page.declared_language, settings.languages)
-    language = declared or detect_language((chunk.text for chunk in page.chunks), settings.languages)
-    page = replace(page, problem=problem, language=language)
+    """Divide and analyse a parsed page, or an attached file of a kind. No passage contains a file's name, so it can change."""
+    front_matter, languages = document.front_matter, settings.languages
+    indexed = page_indexing(front_matter)
+    if indexed is Indexed.NOT:
+        return Page(path, blob, path, None, (), 0, (), indexed=indexed)
+    title = page_name(path) if kind else page_title(path, document)
+    chunks = chunk_document(document, "" if kind else title, settings.counter, settings.profile)
+    problem = f"only its first {MAX_CHUNKS:,} passages are indexed" if len(chunks) > MAX_CHUNKS else None
+    chunks = chunks[:MAX_CHUNKS]
+    declared = language_code(text_field(front_matter, "lang") or text_field(front_matter, "language"), languages)
+    page = Page(
+        path=path,
+        blob=blob,
+        title=title,
+        category=text_field(front_matter, "category"),
+        tags=list_field(front_matter, "tags"),
+        aliases=list_field(front_matter, "aliases"),
+        answers=list_field(front_matter, "answers", separator=None),
+        word_count=page_word_count(document),
+        chunks=chunks,
+        links_to=linked_pages(document.links, path, by_name=settings.notation is not Notation.WIKI),
+        language=declared or detect_language((chunk.text for chunk in chunks), languages),
+        problem=problem,
+        indexed=indexed,
+        kind=kind,
+    )
     return replace(page, words=page_words(page))
 
 

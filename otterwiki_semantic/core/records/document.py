@@ -239,7 +239,6 @@ class Page:
     """Questions for which the page must come first, from the front matter."""
     language: str = ENGLISH
     """The language for stemming its words."""
-    declared_language: str | None = None
     problem: str | None = None
     """Why the page is not indexed, or only in part; a sentence about the page."""
     indexed: Indexed = Indexed.FULLY

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.page import make_page
 from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.integration.cli.test_main import run
+from tests.support.chunks import read_page
 from tests.support.live_wiki import commit, git, make_repository
 
 _BEARINGS = " ".join(f"Bearing {number} of this pump is greased in May." for number in range(60))
@@ -34,7 +33,7 @@ def chunks(repository: Path, *arguments: str, **environment: str) -> dict[str, A
 
 def test_a_page_is_shown_as_it_is_indexed(repository: Path, model: BundledModel) -> None:
     report = chunks(repository, "house/pumps.md")
-    page = make_page("House/Pumps", "", parse_markdown(LONG_PAGE), model, Profile())
+    page = read_page("House/Pumps", "", LONG_PAGE.encode(), model, Profile())
     (shown,) = report["pages"]
     assert (shown["path"], shown["title"], shown["problem"]) == ("House/Pumps", "Pumps", None)
     assert [(row["section_path"], row["start_line"], row["end_line"]) for row in shown["chunks"]] == [

@@ -15,7 +15,6 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
@@ -24,6 +23,7 @@ from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.query_embedder import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.vectors import embed_passages
+from tests.support.chunks import read_page
 from tests.support.fake_time import FakeTime
 from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving, settings_in
 

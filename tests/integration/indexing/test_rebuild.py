@@ -15,7 +15,6 @@ import pytest
 from otterwiki_semantic.content import PageFile
 from otterwiki_semantic.content.chunking import ByteCounter, Profile
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
@@ -30,6 +29,7 @@ from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation, GenerationStore
+from tests.support.chunks import read_page
 from tests.support.engines import generation_of
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.syncing import sync

@@ -11,7 +11,7 @@ from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.sync import Stopped, changed_pages
-from tests.support.large_wikis import LINE, read_large_page
+from tests.support.large_wikis import LINE, chunks_of_large_page
 from tests.support.live_wiki import commit, git
 from tests.support.sync_bench import Bench, section
 
@@ -95,7 +95,7 @@ def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench
 
 
 def test_a_large_page_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
-    assert len(read_large_page(400_000, model).chunks) > 200
+    assert len(chunks_of_large_page(400_000, model)) > 200
     bench = Bench(tmp_path, {"a_big.md": LINE * 500, "b.md": "# B\n\nsmall\n"})
     head = git(bench.repository, "rev-parse", "HEAD")
     changed, _ = changed_pages(Repository(bench.repository), bench.generation.catalog, head)
