@@ -69,6 +69,7 @@ def session_options(*, is_optimised: bool) -> SessionOptions:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised
     options.enable_mem_pattern = False  # texts differ in length: buffers planned for a single shape accumulate
+    options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")  # an arena rounds weights up
     if is_optimised:  # more fusions would slow it down
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return options
