@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
+from otterwiki_semantic.core.heap import trim_heap
 from otterwiki_semantic.core.records import RebuildStatus, SearchOptions
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.indexing.mirror_job import MirrorJob
@@ -30,6 +32,8 @@ from otterwiki_semantic.storage import Generation, GenerationStore
 _WAKE_SECONDS = 0.05
 """A save calls several hooks before it returns: a single sync shortly after covers all of them and delays no user."""
 _LOOK_SECONDS = 0.25
+_TRIM_SECONDS = 60.0
+"""At least this long between two returns of freed memory: one takes a millisecond, and searches may wait for it."""
 _ANY_QUERY = "a question"
 _SYNC = "sync"
 
@@ -60,6 +64,7 @@ class IndexManager:
         self.rebuilds = RebuildJob(index, self.previous, self.syncs, scheduler, gate, self._after_rebuild)
         self.mirroring = MirrorJob(index, scheduler, self._tidy, self.mark_corrupt)
         self.on_synced: Callable[[], None] = lambda: None
+        self._trims = Cooldown(_TRIM_SECONDS)
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and start the jobs."""
@@ -221,6 +226,9 @@ class IndexManager:
                 serving = self.serving
                 if serving is not None and serving.catalog.is_current and not self.index.is_stopping:
                     serving.compact()
+                    if not self._trims.is_active:
+                        trim_heap()
+                        self._trims.start()
         except SemanticError as error:
             log.warning("unused space was not returned to the disk: %s", error)
             if isinstance(error, CatalogCorruptError):

@@ -1,0 +1,30 @@
+"""Freed memory is returned to the system."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+_BLOCKS = 2_000
+_FREE_AND_TRIM = f"""
+from pathlib import Path
+from otterwiki_semantic.core.heap import trim_heap
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+blocks = [bytes(50_000) for _ in range({_BLOCKS})]
+blocks = blocks[-1:]  # at the end of the heap
+before = resident()
+trim_heap()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries return freed memory themselves")
+def test_memory_below_a_block_that_is_in_use_is_returned() -> None:
+    returned = subprocess.run([sys.executable, "-c", _FREE_AND_TRIM], capture_output=True, text=True, check=True)
+    assert int(returned.stdout) > 50_000 * _BLOCKS / 2
