@@ -90,7 +90,8 @@ class ProgressTracker:
     def snapshot(self) -> Progress:
         """Return the current progress."""
         with self._lock:
-            pages, chunks = self._copied_pages + self._pages_before, self._copied_chunks + self._chunks_before
+            # What an earlier sync of a copy left done includes what was copied.
+            pages, chunks = self._pages_before or self._copied_pages, self._chunks_before or self._copied_chunks
             total, left = self._estimate()
             return Progress(
                 pages + self._pages_stored - self._pages_lacking,

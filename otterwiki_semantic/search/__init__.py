@@ -1,6 +1,6 @@
 """From a query to ranked and explained chunks.
 
-`pipeline` runs a query from start to end. Import `evaluation` and `judge`, which measure rankings, by module name.
+`pipeline` runs a query from start to end. Import `evaluation`, which measures rankings, by module name.
 """
 
 from otterwiki_semantic.search.expansion import PinnedAnswers, SynonymPage, expand_query, query_in_languages

@@ -68,6 +68,15 @@ def test_the_time_left_is_that_of_reading_and_of_embedding_the_rest(monkeypatch:
     assert found.seconds_left == 3 * 3.0 + 15 * 0.2
 
 
+def test_copied_pages_are_counted_once_when_a_sync_continues_another() -> None:
+    tracker = ProgressTracker()
+    tracker.reset(100, 200)
+    tracker.begin([PageFile("changed", "blob", 10)], 0, pages=90, chunks=180)
+    tracker.begin_embedding(10, 20)
+    found = tracker.snapshot()
+    assert (found.pages_done, found.pages_total, found.chunks_done, found.chunks_total) == (90, 100, 180, 200)
+
+
 def test_the_end_of_short_work_is_announced_for_a_build_only(caplog: pytest.LogCaptureFixture) -> None:
     for is_build in (False, True):
         with announced(ProgressTracker(), is_build=is_build, indexed=lambda: (5, 6)):
