@@ -145,6 +145,7 @@ def _stages(place: Path, scratch_place: Path) -> _Wiki:
     counting = clock.stages.pop("counting tokens") - before
     clock.stages["dividing into chunks"] = time.process_time() - start - counting
     clock.stages["counting tokens"] = counting
+    # Divided again, because `divide_page` also determines words, which are timed alone.
     settings = PageSettings(counter, recipe.profile, recipe.languages)
     pages = [divide_page(file.path, file.blob, document, settings) for file, document in zip(files, documents, strict=True)]
     with clock.stage("words: stems, vocabulary, names"):

@@ -18,7 +18,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 """Enclose a match while lines are wrapped, because style codes would be counted."""
 
 
-url_option = click.option("--url", envvar="OTTERWIKI_URL", help="URL of the wiki, for addresses of pages. [env: OTTERWIKI_URL]")
+url_option = click.option("--url", envvar="OTTERWIKI_URL", help="URL of the wiki, to show page addresses. [env: OTTERWIKI_URL]")
+"""The option that names the wiki's address."""
 
 
 def urls_of(url: str | None) -> PageUrls:

@@ -33,7 +33,7 @@ _WAKE_SECONDS = 0.05
 """A save calls several hooks before it returns: a single sync shortly after covers all of them and delays no user."""
 _LOOK_SECONDS = 0.25
 _TRIM_SECONDS = 60.0
-"""At least this long between two returns of freed memory: one takes a millisecond, and searches may wait for it."""
+"""The shortest time between two trims of the heap: each takes a millisecond, in which searches may wait for memory."""
 _ANY_QUERY = "a question"
 _SYNC = "sync"
 
@@ -64,7 +64,7 @@ class IndexManager:
         self.rebuilds = RebuildJob(index, self.previous, self.syncs, scheduler, gate, self._after_rebuild)
         self.mirroring = MirrorJob(index, scheduler, self._tidy, self.mark_corrupt)
         self.on_synced: Callable[[], None] = lambda: None
-        self._trims = Cooldown(_TRIM_SECONDS)
+        self._trim_cooldown = Cooldown(_TRIM_SECONDS)
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and start the jobs."""
@@ -194,6 +194,9 @@ class IndexManager:
         self.scheduler.run_within(self._interval if retry is None else retry, _SYNC, self._sync)
         self.rebuilds.request_if_unfit()
         self._compact()
+        if not self._trim_cooldown.is_active:
+            trim_heap()
+            self._trim_cooldown.start()
         if retry is None and (serving := self.serving) is not None and not serving.mirror.is_whole:
             self.mirroring.request(serving)
         self.scheduler.run_in(0, "follow-up", self.on_synced)
@@ -226,9 +229,6 @@ class IndexManager:
                 serving = self.serving
                 if serving is not None and serving.catalog.is_current and not self.index.is_stopping:
                     serving.compact()
-                    if not self._trims.is_active:
-                        trim_heap()
-                        self._trims.start()
         except SemanticError as error:
             log.warning("unused space was not returned to the disk: %s", error)
             if isinstance(error, CatalogCorruptError):

@@ -90,8 +90,8 @@ class ProgressTracker:
     def snapshot(self) -> Progress:
         """Return the current progress."""
         with self._lock:
-            # What an earlier sync of a copy left done includes what was copied.
-            pages, chunks = self._pages_before or self._copied_pages, self._chunks_before or self._copied_chunks
+            before = self._pages_before, self._chunks_before  # of a copy, these include what was copied
+            pages, chunks = before if any(before) else (self._copied_pages, self._copied_chunks)
             total, left = self._estimate()
             return Progress(
                 pages + self._pages_stored - self._pages_lacking,

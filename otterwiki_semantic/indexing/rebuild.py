@@ -310,7 +310,7 @@ class RebuildJob:
             self.tracker.update(copies=False)
             return None
         counts = new.catalog.counts()
-        self.tracker.progress.reset(counts.pages, counts.chunks)
+        self.tracker.progress.reset(counts.pages + counts.files, counts.chunks)
         return new
 
     def _check_quality(self, new: Generation, serving: Generation) -> None:

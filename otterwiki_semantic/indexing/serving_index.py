@@ -45,7 +45,7 @@ class ServingIndex:
         self.damaged_keywords: Generation | None = None
         """The last generation with a damaged keyword index; it still serves."""
         self.left_to_rebuild: ProgressTracker | None = None
-        """The progress of a rebuild that alone may change the generation: to replace a damaged one, or embed its vectors."""
+        """The progress of the rebuild that alone may change the generation: to replace a damaged one, or to embed vectors."""
         self.has_rolled_back = False
         """Whether another generation will serve when the index is reopened, which is soon."""
 
@@ -103,6 +103,12 @@ class ServingIndex:
             self._progress = None
             self._pending_between.cache_clear()
 
+    @property
+    def _tracker(self) -> ProgressTracker | None:
+        """The progress of what changes the generation: a rebuild, unless that replaces it, or else a sync."""
+        is_replaced = self.generation is self.damaged_keywords
+        return self._progress if is_replaced else self.left_to_rebuild or self._progress
+
     def equals_head(self) -> bool:
         """Whether the generation equals HEAD now."""
         with suppress(SemanticError):
@@ -113,7 +119,7 @@ class ServingIndex:
         """Whether the generation may come to equal HEAD within `seconds`; not if only too many vectors are missing."""
         if self.equals_head():
             return False
-        generation, progress = self.generation, self._progress
+        generation, progress = self.generation, self._tracker
         with suppress(SemanticError):
             if generation is not None and progress is not None and generation.catalog.stored_commit == self.repository.head():
                 left = progress.snapshot().seconds_left
@@ -128,7 +134,7 @@ class ServingIndex:
             is_changing = generation is not None and generation.catalog.is_changing
             if head == commit and not is_changing:
                 return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
-            tracker = self._progress or self.left_to_rebuild
+            tracker = self._tracker
             progress = tracker.snapshot() if is_changing and tracker is not None else None
             if progress is not None and progress.pages_total:
                 return Freshness(commit, head, progress.pages_total - progress.pages_done, progress=progress)

@@ -164,7 +164,7 @@ class SyncJob:
         """Bring a generation to HEAD; `jobs` receives the jobs whose pages are read again."""
         if generation is self._index.corrupt or not generation.catalog.is_in_place:
             raise CatalogCorruptError(f"{generation.catalog.path} is damaged, or has gone")
-        is_left_to_rebuild = self._index.left_to_rebuild and not by_rebuild
+        is_left_to_rebuild = self._index.left_to_rebuild is not None and not by_rebuild
         if is_left_to_rebuild or self._index.has_rolled_back or not generation.catalog.is_current:
             return
         if not self._index.generations.is_current(generation):

@@ -9,7 +9,6 @@ from otterwiki_semantic.storage import ChunkRef, Generation
 MOST_CHUNKS = 200
 """Passages that are shown; each is compared with all passages of the wiki."""
 _NEIGHBOURS = 3
-_OF_CHUNK = ("text", "prefix_length", "overlap_length", "section_path", "anchor", "start_line", "end_line")
 
 
 def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness, urls: PageUrls) -> PageInspection:
@@ -49,7 +48,13 @@ def _seen(
 ) -> ChunkInspection:
     hit, neighbours = hits[chunk], [(hits[candidate.id], cosine) for candidate, cosine in near or ()]
     return ChunkInspection(
-        **{name: getattr(hit, name) for name in _OF_CHUNK},
+        text=hit.text,
+        prefix_length=hit.prefix_length,
+        overlap_length=hit.overlap_length,
+        section_path=hit.section_path,
+        anchor=hit.anchor,
+        start_line=hit.start_line,
+        end_line=hit.end_line,
         tokens=tokens,
         has_vector=near is not None,
         neighbours=tuple(

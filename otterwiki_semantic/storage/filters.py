@@ -11,7 +11,7 @@ import numpy as np
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.core.records import Filters
-from otterwiki_semantic.core.records.filter_expression import PAGE, Expression, Joined, Not, Scope, parse_filter
+from otterwiki_semantic.core.records.filter_expression import PAGE, BoolOp, Expression, Not, Scope, parse_filter
 from otterwiki_semantic.core.records.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 from otterwiki_semantic.storage.sqlite import LAST_CHARACTER
@@ -69,7 +69,7 @@ def _compiled(expression: Expression) -> Condition:
         case Not(operand):
             sql, values = _compiled(operand)
             return f"NOT COALESCE({sql}, FALSE)", values  # a page without the value does not match
-        case Joined(operator, operands):
+        case BoolOp(operator, operands):
             compiled = list(map(_compiled, operands))
             joined = f" {operator} ".join(f"({sql})" for sql, _ in compiled)
             return joined, tuple(value for _, values in compiled for value in values)

@@ -238,7 +238,7 @@ def _is_page_address(path: str) -> bool:
     """Whether the wiki serves a page, and nothing else, at a path."""
     try:
         endpoint, _ = current_app.url_map.bind("localhost").match(f"/{path}", method="GET")
-    except HTTPException:  # also a redirect
+    except HTTPException:  # includes RequestRedirect
         return False
     return bool(endpoint == "view")
 

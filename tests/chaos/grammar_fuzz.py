@@ -58,7 +58,7 @@ def try_texts(_place: Path, name: str, count: int) -> Batch:
 
 
 def seconds_to_read(text: str) -> float:
-    """Return how much processor time it takes to parse and divide a page."""
+    """Return how much processor time it takes to parse, divide and analyse a page."""
     start = process_time()
     read_page("page", "blob", text.encode(), ByteCounter(), _PROFILE)
     return process_time() - start

@@ -39,7 +39,7 @@ def chunks_of(
 
 
 def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
-    """Parse, divide and analyse a page as the index does."""
+    """Parse, divide and analyse a page as the index does, with English as the only language."""
     document = parse_markdown(content.decode("utf-8", errors="replace"))
     return divide_page(path, blob, document, PageSettings(counter, profile, (ENGLISH,)))
 

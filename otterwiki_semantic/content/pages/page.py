@@ -1,4 +1,4 @@
-"""A page: its name, its title, whether it is indexed, and what is said of one that is missing."""
+"""A page's name and title, whether it is indexed, and the errors for missing and excluded pages."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def prepare_page(path: str, blob: str, text: str, settings: PageSettings, second
 
 
 def divide_page(path: str, blob: str, document: Document, settings: PageSettings, kind: FileKind | None = None) -> Page:
-    """Divide and analyse a parsed page, or an attached file of a kind. No passage contains a file's name, so it can change."""
+    """Divide and analyse a parsed page, or an attached file of a kind. No passage has a file's name: files can be renamed."""
     front_matter, languages = document.front_matter, settings.languages
     indexed = page_indexing(front_matter)
     if indexed is Indexed.NOT:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -85,14 +85,14 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class BoolOp:
     """Expressions that must all match (AND), or of which at least one must (OR)."""
 
-    operator: str
+    operator: Literal["AND", "OR"]
     operands: tuple[Expression, ...]
 
 
-Expression = Condition | Not | Joined
+Expression = Condition | Not | BoolOp
 
 
 def _checked(value: Any) -> Any:
@@ -145,11 +145,11 @@ class _Parser:
     def _all_of(self) -> Expression:
         return self._joined("AND", self._operand)
 
-    def _joined(self, operator: str, part: Callable[[], Expression]) -> Expression:
+    def _joined(self, operator: Literal["AND", "OR"], part: Callable[[], Expression]) -> Expression:
         operands = [part()]
         while self._take(operator):
             operands.append(part())
-        return Joined(operator, tuple(operands)) if len(operands) > 1 else operands[0]
+        return BoolOp(operator, tuple(operands)) if len(operands) > 1 else operands[0]
 
     def _operand(self) -> Expression:
         self._depth += 1

@@ -12,7 +12,7 @@ from otterwiki_semantic.core.records.status import Freshness
 
 
 class FindingKind(Choice):
-    """What a finding is about; the most important first."""
+    """What a finding is about, most important first."""
 
     BROKEN_LINK = "broken_link"
     """Links to a page that does not exist."""

@@ -41,9 +41,6 @@ _WEEK = 7 * _DAY
 _FEWEST_QUERIES = 10
 """Judged queries from which figures of quality mean something."""
 
-_OFFERED = 8
-"""Pages to choose from when none is inspected."""
-
 pages = Blueprint("semantic_admin", __name__, url_prefix="/-/admin/semantic-search")
 """The wiki's CSRF protection applies to them."""
 pages.after_request(keep_private)
@@ -99,7 +96,7 @@ def page() -> ResponseReturnValue:
         if values["path"]:
             values["inspection"] = extension().index.inspect_page(page_path(query_text(values["path"], "path")))
         else:
-            values["offered"] = [each.path for each in extension().index.suggest(SuggestRequest("", _OFFERED)).suggestions]
+            values["offered"] = [each.path for each in extension().index.suggest(SuggestRequest()).suggestions]
     except SemanticError as error:
         values["message"], status = str(error), status_of(error)
         if isinstance(error, PageNotFoundError):

@@ -23,7 +23,6 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     SuggestedLabel,
     SuggestRequest,
-    UnitKind,
     query_text,
 )
 from otterwiki_semantic.web.extension import extension
@@ -153,7 +152,7 @@ def _lead(answer: Answer) -> list[Option]:
         return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
     lines = answer.lead.text.split("\n")
-    if answer.lead.unit.kind is UnitKind.ITEM and lines[1:]:
+    if answer.lead.unit.items and lines[1:]:
         lines = [f"{number}. {step}" for number, step in enumerate(lines, 1)]
     label, place = (Span("\n".join(lines)),), trail(hit)
     return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])

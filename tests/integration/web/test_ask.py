@@ -40,13 +40,23 @@ The washing machine of the house stands in the cellar. Wool is washed cold.
 
 The dryer of the house is in the attic. It may run until ten in the evening. Empty its filter.
 """
+_TYRES = """\
+# Tyres
+
+To change the tyres of the car, do this:
+
+1. Loosen the nuts.
+2. Lift the car with the jack.
+3. Swap the wheels.
+"""
 FROST = "What should I do with the pipes before a frost?"
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("ask")
-    repository = make_repository(place / "repository", HANDBOOK | {"gate.md": _GATE, "laundry.md": _LAUNDRY})
+    pages = HANDBOOK | {"gate.md": _GATE, "laundry.md": _LAUNDRY, "tyres.md": _TYRES}
+    repository = make_repository(place / "repository", pages)
     with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="5") as live:
         live.wait_until_indexed()
         yield live
@@ -104,6 +114,18 @@ def test_the_palette_links_to_exactly_what_answers_below_its_own_heading(wiki: L
     unit = "It%20may%20run%20until%20ten%20in%20the%20evening."
     assert palette_answer(wiki, "until when may the dryer run?") == f"/laundry#drying:~:text={unit}"
     assert palette_answer(wiki, "dryer of the house") is None
+
+
+@pytest.mark.parametrize(("spelled", "is_corrected"), [("tyres", False), ("tyress", True)])
+def test_steps_in_the_palette_are_numbered_and_its_only_passage_is_not_repeated(
+    wiki: LiveWiki, spelled: str, is_corrected: bool
+) -> None:
+    question = f"how do I change the {spelled} of the car?"
+    assert wiki.api("GET", "/semantic-search", q=question, units=6).json["lead"]["unit"]["kind"] == "sentence"
+    shown = wiki.get("/-/semantic-search/palette", part="passages", q=question).text
+    assert "1. Loosen the nuts.\n2. Lift the car with the jack.\n3. Swap the wheels." in shown
+    assert 'aria-label="Passages"' not in shown
+    assert ("data-corrected" in shown) == is_corrected
 
 
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:

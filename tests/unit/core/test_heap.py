@@ -10,13 +10,14 @@ import pytest
 
 _BLOCKS = 2_000
 _FREE_AND_TRIM = f"""
+import resource
 from pathlib import Path
 from otterwiki_semantic.core.heap import trim_heap
 
 def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-blocks = [bytes(50_000) for _ in range({_BLOCKS})]
+blocks = [bytes([1]) * 50_000 for _ in range({_BLOCKS})]
 blocks = blocks[-1:]  # at the end of the heap
 before = resident()
 trim_heap()
