@@ -43,10 +43,14 @@ def interruptible() -> None:
 
 @pytest.fixture(scope="module")
 def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """A served, indexed wiki; tests of one module share it and leave its five pages as they are. `WIKI` is what it is told."""
+    """A served, indexed wiki; tests of one module share it and leave its pages as they are.
+
+    The module's `WIKI` has settings, and its `MORE_PAGES` pages besides the handbook's five.
+    """
     place = tmp_path_factory.mktemp("wiki")
     settings: dict[str, Any] = getattr(request.module, "WIKI", {})
-    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:
+    pages = HANDBOOK | getattr(request.module, "MORE_PAGES", {})
+    with LiveWiki(make_repository(place / "repository", pages), place / "index", **settings) as live:
         live.wait_until_indexed()
         yield live
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage import Generation
-from tests.support.live_wiki import eventually, is_settled
+from tests.support.live_wiki import commit, eventually, is_settled
 
 
 def opened(settings: Settings) -> IndexEngine:
@@ -34,6 +34,13 @@ def wait_until_equal(index: IndexEngine) -> IndexStatus:
         return status if is_settled(status) and status.index.commit == status.index.head else None
 
     return eventually(equal)
+
+
+def follow(index: IndexEngine, settings: Settings, files: Mapping[str, str | bytes | None]) -> None:
+    """Commit files (None: remove them), and wait until they are indexed."""
+    commit(settings.repository, files)
+    index.notify()
+    wait_until_equal(index)
 
 
 @contextmanager

@@ -100,15 +100,21 @@ def long_page(number: int) -> str:
     return "\n".join((f"# Otter {number}\n", *sentences))
 
 
-def commit(repository: Path, files: Mapping[str, str | bytes | None], message: str = "change") -> str:
-    """Write files (None: remove them), commit everything, and give the commit."""
+def write_files(place: Path, files: Mapping[str, str | bytes | None]) -> Path:
+    """Write files (None: remove them) below a directory, and return it."""
     for name, content in files.items():
-        path = repository / name
+        path = place / name
         if content is None:
             path.unlink()
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return place
+
+
+def commit(repository: Path, files: Mapping[str, str | bytes | None], message: str = "change") -> str:
+    """Write files (None: remove them), commit everything, and give the commit."""
+    write_files(repository, files)
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "--allow-empty", "-m", message)
     return head_of(repository)

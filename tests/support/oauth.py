@@ -16,10 +16,10 @@ import requests
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
+from tests.support.accounts import PASSWORD, register, send, token
 from tests.support.live_wiki import LiveWiki
 
 API_KEY = "a-key-of-the-wiki-that-is-long-enough"
-PASSWORD = "secret-secret"
 REDIRECT = "https://client.example.org/callback"
 _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 _REQUEST = re.compile(r'name="request" value="([^"]+)"')
@@ -33,25 +33,16 @@ class Browser:
         self.email = f"{name}@example.org"
         self.may_write = False
         """Whether it lets programs change pages, too."""
-        self.session = requests.Session()
-        self._send("/-/register", email=self.email, name=name.title(), password1=PASSWORD, password2=PASSWORD)
-        self.log_in()
+        self.session = register(wiki, name)
 
     def log_in(self) -> None:
         """Log in with the wiki's form."""
-        self._send("/-/login", email=self.email, password=PASSWORD)
-
-    def _send(self, form: str, **values: str) -> requests.Response:
-        page = self.session.get(self.wiki.url + form)
-        token = _TOKEN.search(page.text)
-        assert token, page.text[:500]
-        return self.session.post(self.wiki.url + form, data={"csrf_token": token[1], **values})
+        send(self.session, self.wiki, "/-/login", email=self.email, password=PASSWORD)
 
     def post(self, path: str, form_page: str, **values: str) -> requests.Response:
         """Send a form with the token of a page's form."""
-        token = _TOKEN.search(self.session.get(self.wiki.url + form_page).text)
-        assert token
-        return self.session.post(self.wiki.url + path, data={"csrf_token": token[1], **values}, allow_redirects=False)
+        data = {"csrf_token": token(self.session, self.wiki, form_page), **values}
+        return self.session.post(self.wiki.url + path, data=data, allow_redirects=False)
 
     def open(self, url: str) -> requests.Response:
         """Open an address, and follow its redirects."""

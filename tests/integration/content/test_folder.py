@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,23 +17,12 @@ from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import FileKind
 from otterwiki_semantic.core.settings import Settings
 from tests.support.fork_server import python
-from tests.support.live_wiki import eventually, git, make_repository
+from tests.support.live_wiki import eventually, git, make_repository, write_files
 
 _COMMIT = (
     "import sys; from pathlib import Path; from otterwiki_semantic.content import Folder\n"
     "Folder(Path(sys.argv[1]), Path(sys.argv[2])).commit()"
 )
-
-
-def write(place: Path, files: Mapping[str, str | bytes | None]) -> Path:
-    for name, content in files.items():
-        path = place / name
-        if content is None:
-            path.unlink()
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return place
 
 
 def texts(folder: Folder) -> dict[str, bytes]:
@@ -58,7 +46,7 @@ def snapshot(place: Path) -> dict[str, tuple[int, int, bytes]]:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    return write(tmp_path / "notes", {"a.md": "# A\n", "sub/b.md": "# B\n"})
+    return write_files(tmp_path / "notes", {"a.md": "# A\n", "sub/b.md": "# B\n"})
 
 
 @pytest.fixture
@@ -80,16 +68,16 @@ def test_each_commit_equals_what_is_on_the_disk(folder: Folder, notes: Path) -> 
     before = folder.head()
     folder.commit()
     assert folder.head() == before, "nothing changed"
-    write(notes, {"a.md": "# A, changed\n", "sub/b.md": None, "new/deep/c.md": "# C\n"})
+    write_files(notes, {"a.md": "# A, changed\n", "sub/b.md": None, "new/deep/c.md": "# C\n"})
     folder.commit()
     assert texts(folder) == {"a": b"# A, changed\n", "new/deep/c": b"# C\n"}
 
 
 def test_a_file_becomes_a_directory_and_the_reverse(folder: Folder, notes: Path) -> None:
     folder.commit()
-    write(notes, {"a.md": None, "sub/b.md": None})
+    write_files(notes, {"a.md": None, "sub/b.md": None})
     (notes / "sub").rmdir()
-    write(notes, {"a.md/x.md": "# X\n", "sub": "no Markdown"})
+    write_files(notes, {"a.md/x.md": "# X\n", "sub": "no Markdown"})
     folder.commit()
     assert texts(folder) == {"a.md/x": b"# X\n"}
 
@@ -100,12 +88,12 @@ def test_nothing_is_written_into_the_folder(kind: str, tmp_path: Path) -> None:
     notes = whole / "notes" if kind == "inside a repository" else whole
     if kind in {"repository", "inside a repository", "nested repositories"}:
         make_repository(whole, {"committed.md": "# Committed\n", "notes/kept.md": "# Kept\n"})
-    write(notes, {"committed.md": "# Changed since\n", "sub/b.md": "# B\n", "picture.png": b"\x89PNG", "empty.md": ""})
+    write_files(notes, {"committed.md": "# Changed since\n", "sub/b.md": "# B\n", "picture.png": b"\x89PNG", "empty.md": ""})
     if kind == "nested repositories":
         make_repository(notes / "nested", {"n.md": "# N\n", "deep/d.md": "# D\n"})
         git(notes, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(notes / "nested"), "module")
         make_repository(notes / "nested" / "again", {"e.md": "# E\n"})
-        write(make_repository(notes / "unborn", {}), {"u.md": "# U\n"})
+        write_files(make_repository(notes / "unborn", {}), {"u.md": "# U\n"})
     elif kind == "read-only":
         for place in (notes / "sub", notes):
             place.chmod(0o555)
@@ -122,13 +110,13 @@ def test_nothing_is_written_into_the_folder(kind: str, tmp_path: Path) -> None:
 def test_changes_in_a_nested_repository_are_followed(folder: Folder, notes: Path) -> None:
     make_repository(notes / "nested", {"n.md": "# N\n"})
     folder.commit()
-    write(notes, {"nested/n.md": None, "nested/m.md": "# M\n"})
+    write_files(notes, {"nested/n.md": None, "nested/m.md": "# M\n"})
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b", "nested/m"}
 
 
 def test_ignored_hidden_and_other_files_are_left_out(folder: Folder, notes: Path) -> None:
-    write(
+    write_files(
         notes,
         {
             ".gitignore": "drafts/\n*.tmp.md\n",
@@ -150,7 +138,7 @@ def test_ignored_hidden_and_other_files_are_left_out(folder: Folder, notes: Path
 def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "missing_kinds", lambda: frozenset({FileKind.PDF}))
     files = ("Lease.PDF", "sub/offer.eml", "sub/run.py", "sub/.hidden.pdf", "private/x.pdf")
-    write(notes, {".gitignore": "/private/\n", "a.md": None, **dict.fromkeys(files, "x")})
+    write_files(notes, {".gitignore": "/private/\n", "a.md": None, **dict.fromkeys(files, "x")})
     with (notes / "huge.pdf").open("wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
 
@@ -173,10 +161,10 @@ def test_documents_are_tracked_as_the_setting_says(notes: Path, tmp_path: Path, 
 
 def test_a_file_that_becomes_ignored_is_removed(folder: Folder, notes: Path) -> None:
     folder.commit()
-    write(notes, {".gitignore": "/sub/\n"})
+    write_files(notes, {".gitignore": "/sub/\n"})
     folder.commit()
     assert texts(folder).keys() == {"a"}
-    write(notes, {".gitignore": None})
+    write_files(notes, {".gitignore": None})
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b"}
 
@@ -185,28 +173,28 @@ ODD_NAMES = ("line\nbreak", 'quo"te', "tab\t", "back\\slash", "-dash", ":(top)ma
 
 
 def test_names_with_odd_characters_are_followed(folder: Folder, notes: Path) -> None:
-    write(notes, {f"odd/{name}.md": name for name in ODD_NAMES})
+    write_files(notes, {f"odd/{name}.md": name for name in ODD_NAMES})
     os.close(os.open(os.fsencode(notes) + b"/latin-\xe9.md", os.O_CREAT))
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b", "latin-\\xe9", *(f"odd/{name}" for name in ODD_NAMES)}
-    write(notes, {f"odd/{name}.md": None for name in ODD_NAMES})
+    write_files(notes, {f"odd/{name}.md": None for name in ODD_NAMES})
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b", "latin-\\xe9"}
 
 
 def test_symbolic_links_are_not_followed(folder: Folder, notes: Path, tmp_path: Path) -> None:
-    write(tmp_path / "outside", {"secret.md": "# Secret\n"})
+    write_files(tmp_path / "outside", {"secret.md": "# Secret\n"})
     (notes / "link.md").symlink_to(tmp_path / "outside" / "secret.md")
     (notes / "directory").symlink_to(tmp_path / "outside")
     (notes / "dangling.md").symlink_to("nowhere")
-    write(notes, {"moved/c.md": "# C\n"})
+    write_files(notes, {"moved/c.md": "# C\n"})
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b", "moved/c"}
     (notes / "a.md").unlink()
     (notes / "a.md").symlink_to(tmp_path / "outside" / "secret.md")
     (notes / "moved").rename(tmp_path / "outside" / "moved")
     (notes / "moved").symlink_to(tmp_path / "outside" / "moved")
-    write(tmp_path / "outside", {"moved/c.md": "# Changed\n"})
+    write_files(tmp_path / "outside", {"moved/c.md": "# Changed\n"})
     folder.commit()
     assert texts(folder).keys() == {"sub/b"}
 
@@ -218,7 +206,7 @@ def test_bytes_are_stored_as_they_are(folder: Folder, notes: Path, tmp_path: Pat
     )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
     source = b"# A\r\nline\n\xff\xfe $Id$\r\n"
-    write(notes, {"a.md": source, ".gitattributes": "*.md filter=rot ident working-tree-encoding=UTF-16\n"})
+    write_files(notes, {"a.md": source, ".gitattributes": "*.md filter=rot ident working-tree-encoding=UTF-16\n"})
     folder.commit()
     assert texts(folder)["a"] == source
 
@@ -226,14 +214,14 @@ def test_bytes_are_stored_as_they_are(folder: Folder, notes: Path, tmp_path: Pat
 def test_a_file_is_dated_by_its_modification_time(folder: Folder, notes: Path) -> None:
     day = 1_500_000_000 // 86_400 * 86_400
     many = {f"many/{number}.md": f"{number}\n" for number in range(600)}
-    write(notes, many)
+    write_files(notes, many)
     for number, name in enumerate(many):
         os.utime(notes / name, (0, day + 86_400 * (number % 3) + number))
     folder.commit()
     dated = Repository(folder.directory).last_changes(folder.head() or "")
     assert all(0 <= dated[name[:-3]].time - (notes / name).stat().st_mtime < 86_400 for name in many)
     assert commits(folder) <= 5, "one of each day"
-    write(notes, {"a.md": "changed", "sub/b.md": "changed"})
+    write_files(notes, {"a.md": "changed", "sub/b.md": "changed"})
     os.utime(notes / "a.md", (0, 1_600_000_000))
     os.utime(notes / "sub/b.md", (0, 1_700_000_000))
     folder.commit()
@@ -245,13 +233,13 @@ def test_locks_that_a_killed_git_left_are_removed(folder: Folder, notes: Path) -
     folder.commit()
     for name in ("index.lock", "HEAD.lock", "refs/heads/main.lock"):
         (folder.directory / name).touch()
-    write(notes, {"c.md": "# C\n"})
+    write_files(notes, {"c.md": "# C\n"})
     folder.commit()
     assert texts(folder).keys() == {"a", "sub/b", "c"}
 
 
 def test_a_commit_after_a_kill_completes_the_work(folder: Folder, notes: Path) -> None:
-    write(notes, {f"many/{number}.md": f"# {number}\n" for number in range(1_500)})
+    write_files(notes, {f"many/{number}.md": f"# {number}\n" for number in range(1_500)})
     for sign in ("objects", "index.lock", "objects/pack"):
         process = subprocess.Popen([sys.executable, "-c", _COMMIT, str(notes), str(folder.data_dir)])
         eventually(partial(_is_at, process, folder.directory / sign))
@@ -262,7 +250,7 @@ def test_a_commit_after_a_kill_completes_the_work(folder: Folder, notes: Path) -
 
 
 def test_processes_commit_at_the_same_time(folder: Folder, notes: Path) -> None:
-    write(notes, {f"many/{number}.md": f"# {number}\n" for number in range(200)})
+    write_files(notes, {f"many/{number}.md": f"# {number}\n" for number in range(200)})
     command = [python(), "-c", _COMMIT, str(notes), str(folder.data_dir)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     folder.commit()
@@ -289,7 +277,7 @@ def test_a_folder_that_is_gone_keeps_its_pages(folder: Folder, notes: Path) -> N
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
 def test_files_that_cannot_be_read_are_named(folder: Folder, notes: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write(notes, {"secret.md": "# Secret\n", "closed/c.md": "# C\n"})
+    write_files(notes, {"secret.md": "# Secret\n", "closed/c.md": "# C\n"})
     (notes / "secret.md").chmod(0)
     (notes / "closed").chmod(0)
     folder.commit()
@@ -306,7 +294,7 @@ def test_files_that_cannot_be_read_are_named(folder: Folder, notes: Path, caplog
 
 def test_an_index_belongs_to_one_folder(folder: Folder, notes: Path, tmp_path: Path) -> None:
     folder.commit()
-    other = write(tmp_path / "other", {"o.md": "# O\n"})
+    other = write_files(tmp_path / "other", {"o.md": "# O\n"})
     with pytest.raises(RepositoryError, match="holds the index of the folder"):
         Folder(other, folder.data_dir).commit()
     moved = notes.rename(tmp_path / "moved")

@@ -24,7 +24,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.health.reporter import Dismissals
 from otterwiki_semantic.daemon.health.survey import finding_id
-from tests.support.engines import opened, wait_until_equal
+from tests.support.engines import follow, opened
 from tests.support.live_wiki import commit, eventually, make_repository
 
 FREEZE = """\
@@ -115,9 +115,7 @@ def test_nearly_equal_passages_are_found_with_their_sections(shared: IndexEngine
 
 
 def test_an_attached_file_can_repeat_a_page(index: IndexEngine, settings: Settings) -> None:
-    commit(settings.repository, {"rooms/bath/Frost notes.txt": FREEZE})
-    index.notify()
-    wait_until_equal(index)
+    follow(index, settings, {"rooms/bath/Frost notes.txt": FREEZE})
     places = [page for finding in findings(index, FindingKind.DUPLICATE) for page in finding.pages]
     (kind, url), *_ = {(page.kind, page.url) for page in places if page.path == "rooms/bath/Frost notes.txt"}
     assert (kind, url) == ("text", "/wiki/rooms/bath/Frost%20notes.txt")
@@ -125,9 +123,7 @@ def test_an_attached_file_can_repeat_a_page(index: IndexEngine, settings: Settin
 
 def test_passages_that_only_share_some_sentences_are_no_duplicates(index: IndexEngine, settings: Settings) -> None:
     other = FREEZE.partition("\n\n")[0] + "\nEmpty it, lock the door, and tell everybody that it is over for this year.\n" * 8
-    commit(settings.repository, {"cellar.md": f"# Cellar\n\n## In winter\n\n{other}"})
-    index.notify()
-    wait_until_equal(index)
+    follow(index, settings, {"cellar.md": f"# Cellar\n\n## In winter\n\n{other}"})
     assert findings(index, FindingKind.DUPLICATE) == []
 
 
@@ -157,9 +153,7 @@ def test_links_to_nothing_name_the_sections_that_have_them(shared: IndexEngine) 
 
 def test_a_page_that_is_created_ends_a_finding(index: IndexEngine, settings: Settings) -> None:
     before = report(index)
-    commit(settings.repository, {"rooms/attic.md": "# Attic\n\nIt is warm below the roof.\n"})
-    index.notify()
-    wait_until_equal(index)
+    follow(index, settings, {"rooms/attic.md": "# Attic\n\nIt is warm below the roof.\n"})
     after = report(index, FindingKind.BROKEN_LINK)
     assert (after.findings, after.open) == ((), 0)
     assert (after.commit != before.commit, after.commit) == (True, after.index.commit)
@@ -269,9 +263,7 @@ def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(sett
         assert place.excerpt.endswith("a white pump and a small red pump.")
         assert [place.excerpt[start:end] for start, end in place.excerpt_highlights] == ["small red pump"]
         engine.dismiss(DismissalRequest([each.id for each in first]))
-        commit(settings.repository, {"other.md": "# Other\n"})
-        engine.notify()
-        wait_until_equal(engine)
+        follow(engine, settings, {"other.md": "# Other\n"})
         second = findings(engine, FindingKind.MENTION)
         assert {each.target.path for each in second if each.target} == {name.lower() for name in names} - {"red pump"} - {
             each.target.path for each in first if each.target
@@ -304,9 +296,7 @@ def test_pages_unchanged_for_a_year_are_stale_if_their_neighbours_changed(settin
         (finding,) = findings(engine, FindingKind.STALE)
         assert (finding.pages[0].path, finding.pages[0].updated) == ("backup/disks", "2019-05-01T12:00:00+00:00")
         assert {each.path for each in finding.neighbours} == {"backup/tapes", "backup/cloud"}
-        commit(settings.repository, {"backup/disks.md": f"{pages['backup/disks.md']!s}\nLooked at again.\n"})
-        engine.notify()
-        wait_until_equal(engine)
+        follow(engine, settings, {"backup/disks.md": f"{pages['backup/disks.md']!s}\nLooked at again.\n"})
         assert "backup/disks" not in {each.pages[0].path for each in findings(engine, FindingKind.STALE)}
 
 
@@ -324,9 +314,7 @@ def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Sett
         assert capital.queries == (asked[2],)
         assert not engine.health(HealthRequest(FindingKind.UNANSWERED)).counts
         leave_page = "# Parental leave\n\nTo apply for parental leave, send the form to the office seven weeks before.\n"
-        commit(settings.repository, {"leave.md": leave_page})
-        engine.notify()
-        wait_until_equal(engine)
+        follow(engine, settings, {"leave.md": leave_page})
         found = report(engine, FindingKind.UNANSWERED, dismissed=True)
         assert [each.queries[0] for each in found.findings] == [asked[2], asked[0]]
         assert found.findings[1].answered_by is not None

@@ -18,7 +18,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
 from tests.support.attachments import image, needs_tesseract, pdf, word
-from tests.support.engines import opened, restarting, wait_until_equal
+from tests.support.engines import follow, opened, restarting
 from tests.support.live_wiki import commit, git, make_repository
 
 CONTRACT = pdf(
@@ -77,12 +77,6 @@ def test_a_passage_of_a_file_names_its_page_and_links_to_it(index: IndexEngine) 
     assert (hit.path, hit.title, hit.kind, hit.attached_to) == ("house/Contract.pdf", "Contract.pdf", "pdf", "house")
     assert (hit.section, hit.page_number, hit.url) == ("Termination", 2, "/house/Contract.pdf#page=2")
     assert hit.breadcrumb == "Contract.pdf, page 2 > Termination"
-
-
-def follow(index: IndexEngine, settings: Settings, files: dict[str, str | bytes | None]) -> None:
-    commit(settings.repository, files)
-    index.notify()
-    wait_until_equal(index)
 
 
 def found(index: IndexEngine, phrase: str, **options: Any) -> set[str]:

@@ -18,7 +18,7 @@ from otterwiki_semantic.core.records import DraftRequest, Mode, Page, PageListRe
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
-from tests.support.engines import generation_of, restarting, wait_until_equal
+from tests.support.engines import follow, generation_of, restarting, wait_until_equal
 from tests.support.live_wiki import commit, eventually, git, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.rerank_server import RerankServer
@@ -65,12 +65,6 @@ def found(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> set[str]:
 
 def listed(index: IndexEngine) -> list[str]:
     return [page.path for page in index.pages(PageListRequest()).pages]
-
-
-def follow(index: IndexEngine, settings: Settings, files: dict[str, str | bytes | None]) -> None:
-    commit(settings.repository, files)
-    index.notify()
-    wait_until_equal(index)
 
 
 # Patterns

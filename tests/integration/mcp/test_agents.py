@@ -11,8 +11,7 @@ from mcp.client import Client
 from mcp_types import Tool
 
 from otterwiki_semantic.core.token_count import count_tokens
-from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, make_repository
+from tests.support.live_wiki import KEY, LiveWiki
 from tests.support.mcp_clients import Agent, Server, http_server, text_of
 
 LONG_NAME = "What to do when the heating does not start again after a power cut in winter"
@@ -33,15 +32,7 @@ ssh badger boiler --start
 | red | locked |
 | green | heating |
 """
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("agents")
-    repository = make_repository(place / "repository", {**HANDBOOK, "house/boiler.md": CODE})
-    with LiveWiki(repository, place / "index") as live:
-        live.wait_until_indexed()
-        yield live
+MORE_PAGES = {"house/boiler.md": CODE}
 
 
 @pytest.fixture(scope="module")

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import Server
 
+WIKI = {"SEMANTIC_ANSWERS": "extractive"}
 BLEED = "How is a radiator bled?"
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("asking")
-    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", SEMANTIC_ANSWERS="extractive") as live:
-        live.wait_until_indexed()
-        yield live
 
 
 def test_the_wiki_answers_with_sources(wiki: LiveWiki) -> None:

@@ -19,6 +19,7 @@ from mcp.client import Client
 from mcp.client.auth import OAuthFlowError
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.accounts import OPEN_TO_ACCOUNTS
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, make_repository
 from tests.support.mcp_clients import Agent, http_server
@@ -35,9 +36,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("oauth")
     settings: dict[str, Any] = {
         "OTTERWIKI_API_KEY": API_KEY,
-        "READ_ACCESS": "APPROVED",
-        "AUTO_APPROVAL": "True",
-        "EMAIL_NEEDS_CONFIRMATION": "False",
+        **OPEN_TO_ACCOUNTS,
         "SEMANTIC_ALLOW_WRITE": "true",
     }
     with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:

@@ -12,6 +12,7 @@ import pytest
 
 from otterwiki_semantic.core.token_count import count_tokens
 from tests.integration.mcp.test_oauth import ask
+from tests.support.accounts import OPEN_TO_ACCOUNTS
 from tests.support.live_wiki import LiveWiki, git, head_of, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server
 from tests.support.oauth import API_KEY, Browser, Storage, sdk_auth
@@ -32,9 +33,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         "OTTERWIKI_API_KEY": API_KEY,
         "SEMANTIC_ALLOW_WRITE": "true",
         "SEMANTIC_WRITE_AS": "admin@example.org",
-        "READ_ACCESS": "APPROVED",
-        "AUTO_APPROVAL": "True",
-        "EMAIL_NEEDS_CONFIRMATION": "False",
+        **OPEN_TO_ACCOUNTS,
         "WRITE_ACCESS": "APPROVED",
     }
     with LiveWiki(make_repository(place / "repository", PAGES), place / "index", **settings) as live:

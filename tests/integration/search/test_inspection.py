@@ -17,7 +17,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.search import inspection
 from otterwiki_semantic.storage import vector_rows
-from tests.support.engines import generation_of, opened, wait_until_equal
+from tests.support.engines import follow, generation_of, opened
 from tests.support.live_wiki import commit
 
 LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about topic {n * n}. " * 20 for n in range(12))
@@ -106,9 +106,7 @@ def test_the_nearest_passage_of_a_copied_page_is_its_original(index: IndexEngine
 
 def test_a_page_that_has_gone_is_no_neighbour_any_more(settings: Settings, index: IndexEngine) -> None:
     assert index.inspect_page("garden").chunks[0].neighbours[0].path == "copy"
-    commit(settings.repository, {"copy.md": None})
-    index.notify()
-    wait_until_equal(index)
+    follow(index, settings, {"copy.md": None})
     (chunk,) = index.inspect_page("garden").chunks
     assert "copy" not in {near.path for near in chunk.neighbours}
     assert len(chunk.neighbours) == 3

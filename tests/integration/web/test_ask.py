@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -49,17 +48,9 @@ To change the tyres of the car, do this:
 2. Lift the car with the jack.
 3. Swap the wheels.
 """
+WIKI = {"SEMANTIC_ANSWERS": "extractive", "SEMANTIC_ANSWERS_PER_HOUR": "5"}
+MORE_PAGES = {"gate.md": _GATE, "laundry.md": _LAUNDRY, "tyres.md": _TYRES}
 FROST = "What should I do with the pipes before a frost?"
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("ask")
-    pages = HANDBOOK | {"gate.md": _GATE, "laundry.md": _LAUNDRY, "tyres.md": _TYRES}
-    repository = make_repository(place / "repository", pages)
-    with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="5") as live:
-        live.wait_until_indexed()
-        yield live
 
 
 def asked(wiki: LiveWiki, question: str, **options: Any) -> Reply:

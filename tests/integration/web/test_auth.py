@@ -20,6 +20,7 @@ from werkzeug.test import TestResponse
 from otterwiki_semantic.core.parameter_parsing import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
+from tests.support.accounts import register, send, token
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 from tests.support.processes import noting_python
 
@@ -72,28 +73,6 @@ def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | by
             started[method, access] = running.enter_context(LiveWiki(repository, place / "index", **settings))
         started[PROXIED].wait_until_indexed()
         yield started
-
-
-def register(wiki: LiveWiki, name: str) -> requests.Session:
-    """Open an account through the wiki's form, log in, and give the session; the first account is the administrator's."""
-    session = requests.Session()
-    password = {"password1": "secret-secret", "password2": "secret-secret"}
-    send(session, wiki, "/-/register", email=f"{name}@example.org", name=name.title(), **password)
-    login = send(session, wiki, "/-/login", email=f"{name}@example.org", password="secret-secret")
-    assert "You logged in successfully" in login.text, login.text
-    return session
-
-
-def send(session: requests.Session, wiki: LiveWiki, form: str, **values: str) -> requests.Response:
-    answer = session.post(wiki.url + form, data={"csrf_token": token(session, wiki), **values})
-    assert answer.status_code == 200
-    return answer
-
-
-def token(session: requests.Session, wiki: LiveWiki) -> str:
-    found = _META_TOKEN.search(session.get(f"{wiki.url}/-/about").text)
-    assert found
-    return found[1]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.support.accounts import register, token
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 
 API, PAGE = "/api/v1/semantic-search/health", "/-/semantic-search/health"
@@ -24,7 +25,6 @@ OLDER: dict[str, str | bytes] = {
 NEWER: dict[str, str | bytes] = {
     "tapes.md": "# About tapes\n\nHow the [[disks]] or tapes of the backup server are exchanged, and the backup is restored.\n"
 }
-_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
 _FORM = re.compile(
     r'<form(?: id="([\w-]+)")? action="(/-/semantic-search/health/dismiss)" method="post">(.*?)</form>', re.DOTALL
 )
@@ -52,22 +52,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
 
 @pytest.fixture(scope="module")
 def people(wiki: LiveWiki) -> dict[str, requests.Session]:
-    return {"nobody": requests.Session(), "admin": registered(wiki, "admin"), "writer": registered(wiki, "writer")}
-
-
-def registered(wiki: LiveWiki, name: str) -> requests.Session:
-    session, email = requests.Session(), f"{name}@example.org"
-    secrets = {"password1": "secret-secret", "password2": "secret-secret"}
-    for form, values in (("register", {"name": name, **secrets}), ("login", {"password": "secret-secret"})):
-        answer = session.post(f"{wiki.url}/-/{form}", data={"csrf_token": token(session, wiki), "email": email, **values})
-        assert answer.status_code == 200
-    return session
-
-
-def token(session: requests.Session, wiki: LiveWiki) -> str:
-    found = _TOKEN.search(session.get(f"{wiki.url}/-/about").text)
-    assert found
-    return found[1]
+    return {"nobody": requests.Session(), "admin": register(wiki, "admin"), "writer": register(wiki, "writer")}
 
 
 def report(wiki: LiveWiki, session: requests.Session, **parameters: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import LiveWiki, make_repository
+from tests.support.live_wiki import LiveWiki
 from tests.support.processes import processor_seconds
 
 pytestmark = pytest.mark.real_parts
@@ -21,22 +20,13 @@ TEXTS = {
     "an address without an end": "[a](" + "x" * 60_000,
     "comments without an end": "<!-- " * 19_000,
 }
-PAGES = {
+WIKI = {"WIKILINK_STYLE": "PAGENAMETITLE"}
+MORE_PAGES = {
     "brackets.md": "The quokka.\n\n" + "[" * 20_000,
     "links.md": "The quokka.\n\n" + "[[a " * 10_000,
     "rule.md": "quokka zebrafish\n\na | b\n" + " " * 95_000 + "x-\n",
     "shown.md": "# Shown\n\nThe [otter](/Otter) has ==marked== text and a [[Link|target]].\n\n```python\nprint(1)\n```\n",
 }
-
-
-@pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    place = tmp_path_factory.mktemp("hostile")
-    with LiveWiki(
-        make_repository(place / "repository", HANDBOOK | PAGES), place / "index", WIKILINK_STYLE="PAGENAMETITLE"
-    ) as live:
-        live.wait_until_indexed()
-        yield live
 
 
 @contextmanager

@@ -8,20 +8,19 @@ import pytest
 from otterwiki_semantic.core.records import Answer, Freshness, Hit, TotalHits
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.web.api.answers import compatible
+from tests.support.hits import make_hit
 
 
 @pytest.fixture
 def hit() -> Hit:
     """A result that words found, on a page that no model gets."""
-    return Hit(
+    return make_hit(
         name="diary",
         path="diary",
         title="Diary",
-        category=None,
         tags=("own",),
         snippet="[Diary > May] Rain.",
         prefix_length=14,
-        overlap_length=0,
         distance=None,
         section="May",
         section_path=("May",),
@@ -30,17 +29,11 @@ def hit() -> Hit:
         anchor="may",
         start_line=3,
         end_line=5,
-        chunk_index=0,
-        total_chunks=1,
-        page_word_count=1,
         text="Rain.",
         text_start_line=3,
         text_end_line=5,
-        updated=None,
         score=4.0,
-        relevant=True,
         highlights=((14, 18),),
-        also_on=(),
         similarity=None,
     )
 
