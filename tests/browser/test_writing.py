@@ -27,7 +27,12 @@ def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Brow
         before = page.evaluate(TEXT)
         assert "[[" not in before
         check_looks(page, "#semantic-writing", "writing")
-        panel.get_by_role("button", name="Add link Backups", exact=True).click()
+        panel.get_by_role("button", name="Add link Backups", exact=True).hover()
+        page.mouse.down()
+        with page.expect_response("**/api/v1/related") as same:
+            page.evaluate("document.dispatchEvent(new Event('cm6change'))")
+        same.value.finished()
+        page.mouse.up()
         assert page.evaluate(TEXT) == before.replace("Backups", "[[Backups|procedures/backup]]")
         expect(panel.get_by_role("link", name="Backups", exact=True)).to_have_count(0)
         page.keyboard.press("Control+z")

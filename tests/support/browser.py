@@ -43,6 +43,10 @@ STRICT_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-
 WIKI_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 """What the wiki needs, as docs/security.md has it."""
 _AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_TRANSITIONS_END = """new Promise(requestAnimationFrame).then(() => {
+  const moving = document.getAnimations().filter((each) => each instanceof CSSTransition);
+  return Promise.allSettled(moving.map(({ finished }) => finished)).then(() => null);
+})"""
 _SET_DARK = 'dark => document.body.classList.contains("dark-mode") !== dark && halfmoon.toggleDarkMode()'
 _NOTE_BLOCKED = """
 window.blocked = {ours: [], others: []};
@@ -193,6 +197,7 @@ def check_looks(page: Page, within: str, name: str = "") -> None:
         if name and look == "light":
             picture(page, name)
     page.set_viewport_size({"width": _WIDE[0], "height": _WIDE[1]})
+    page.evaluate(_TRANSITIONS_END)  # the wiki's sidebar moves back, and all beside it
 
 
 def picture(page: Page, name: str) -> None:

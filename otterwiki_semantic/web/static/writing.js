@@ -9,6 +9,7 @@ const said = panel.querySelector("[role=status]");
 const next = latest();
 const later = delayed(ask, PAUSE_MS);
 const editor = () => window.cm_editor;
+let listed = ""; // as JSON
 
 function replace(from, to, insert) {
   editor().dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input" });
@@ -55,10 +56,14 @@ function show({ mentions, pages, duplicates = [] }) {
   const near = pages.filter((page) => isLinkable(page) && !page.linked && !already.has(page.path));
   const list = (found) => found.map((page) => entry(page, () => insert(page)));
   const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
-  panel.querySelector("div").replaceChildren(
-    ...group("Mentioned, not linked yet", named.map((each) => entry(each, () => linkPhrase(each)))),
-    ...group("Related pages", list(near)),
-  );
+  const listing = JSON.stringify([named, near]);
+  if (listing !== listed) { // otherwise a click that has begun would be lost
+    listed = listing;
+    panel.querySelector("div").replaceChildren(
+      ...group("Mentioned, not linked yet", named.map((each) => entry(each, () => linkPhrase(each)))),
+      ...group("Related pages", list(near)),
+    );
+  }
   const beside = document.getElementById("extra-nav"); // which narrow windows have no room for
   const place = beside?.checkVisibility() ? beside : document.getElementById("column-main");
   if (panel.parentElement !== place) place?.append(panel);
