@@ -17,6 +17,7 @@ def write(page: Page, demo: LiveWiki, text: str, path: str = EDITOR) -> None:
     page.keyboard.press("Control+End")
     page.keyboard.type("\n\n")
     page.keyboard.insert_text(text)
+    page.wait_for_function(f"text => {TEXT}.endsWith(text)", arg=text)  # a window resized before loses it
 
 
 def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Browser, demo: LiveWiki) -> None:

@@ -43,9 +43,8 @@ STRICT_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-
 WIKI_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 """What the wiki needs, as docs/security.md has it."""
 _AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-_TRANSITIONS_END = """new Promise(requestAnimationFrame).then(() => {
-  const moving = document.getAnimations().filter((each) => each instanceof CSSTransition);
-  return Promise.allSettled(moving.map(({ finished }) => finished)).then(() => null);
+_TRANSITIONS_END = """new Promise(requestAnimationFrame).then(async () => {
+  for (const each of document.getAnimations()) if (each instanceof CSSTransition) await each.finished.catch(() => {});
 })"""
 _SET_DARK = 'dark => document.body.classList.contains("dark-mode") !== dark && halfmoon.toggleDarkMode()'
 _NOTE_BLOCKED = """
