@@ -38,5 +38,5 @@ def index_and_move(place: Path, count: int) -> None:
 
 
 def chunks_of_large_page(size: int, model: BundledModel) -> tuple[Chunk, ...]:
-    """Return the chunks of a page of so many bytes."""
+    """Return the chunks of a page of `size` bytes."""
     return chunks_of(LINE * (size // len(LINE)), counter=model)

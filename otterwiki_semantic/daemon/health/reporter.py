@@ -150,8 +150,8 @@ class HealthReporter:
         self._refresh()
         index = self._reader.ask(self._reader.freshness) or self._reader.freshness(None)
         made = self._made
-        asked = {request.kind} if request.kind else set(FindingKind)
-        counted = [kind for kind in FindingKind if request.counts_all or kind in asked]
+        asked = (request.kind,) if request.kind else tuple(FindingKind)
+        counted = tuple(FindingKind) if request.counts_all else asked
         kinds = [kind for kind in counted if request.shows_queries or kind is not _QUESTIONS]
         linked = {page_key(path.strip("/")) for path in request.linked}
         findings: list[Finding] = []

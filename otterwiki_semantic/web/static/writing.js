@@ -9,7 +9,7 @@ const said = panel.querySelector("[role=status]");
 const next = latest();
 const later = delayed(ask, PAUSE_MS);
 const editor = () => window.cm_editor;
-let listed = ""; // as JSON
+let listed = ""; // the suggestions shown, as JSON
 
 function replace(from, to, insert) {
   editor().dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input" });
