@@ -53,14 +53,18 @@ class Menu(NamedTuple):
     """Other values of the parameter, which stay when this one is removed."""
 
 
-def results_view(answer: Answer, *, is_filtered: bool) -> dict[str, Any]:
-    """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first."""
+def results_view(answer: Answer, query: str, *, is_filtered: bool) -> dict[str, Any]:
+    """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first.
+
+    If nothing is relevant, `narrower` is the part of the query that finds something, if there is one.
+    """
     relevant = [hit for hit in answer.results if hit.relevant]
     paths = {hit.path for hit in relevant}
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     counted = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
     summary = counted if relevant else nothing_found(answer, is_filtered=is_filtered)
-    return {"found": found, "misses": misses, "summary": summary}
+    narrower = None if relevant else _narrower_query(answer.results, query)
+    return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
 
 
 def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
@@ -68,6 +72,16 @@ def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
     return f"Nothing {where} seems to be about this."
+
+
+def _narrower_query(hits: Iterable[Hit], query: str) -> str | None:
+    """Return the words of a query in the first passage with any: with all of the words, it is relevant; None if it has all."""
+    words = query.split()
+    for hit in hits:
+        matched = {hit.snippet[slice(*each)].casefold() for each in hit.highlights}
+        if kept := [word for word in words if word.casefold() in matched]:
+            return " ".join(kept) if len(kept) < len(words) else None
+    return None
 
 
 H = TypeVar("H", Hit, SuggestedLabel)

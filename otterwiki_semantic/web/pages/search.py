@@ -120,7 +120,7 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(answer.results) >= _RESULTS
     values["menus"] = _menus(answer, chosen, without)
-    return {**values, "answer": answer, "more": has_more, **results_view(answer, is_filtered=bool(chosen))}, 200
+    return {**values, "answer": answer, "more": has_more, **results_view(answer, query, is_filtered=bool(chosen))}, 200
 
 
 def _said(error: SemanticError) -> dict[str, Any]:

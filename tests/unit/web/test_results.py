@@ -96,11 +96,8 @@ def test_the_words_of_a_title_that_match_are_marked() -> None:
     hit = make_hit(
         snippet="[Home automation] A home.", prefix_length=18, title="Home automation", highlights=((6, 16), (20, 24))
     )
-    assert [(span.text, span.is_match) for span in marked_name(hit, hit.title)] == [
-        ("Home ", False),
-        ("automation", True),
-        ("", False),
-    ]
+    marked = [(span.text, span.is_match) for span in marked_name(hit, hit.title)]
+    assert marked == [("Home ", False), ("automation", True), ("", False)]
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
@@ -127,13 +124,20 @@ def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
 
 
 def test_an_empty_result_says_whether_it_is_filtered() -> None:
-    assert results_view(answer(), is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
-    assert results_view(answer(), is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."
+    assert results_view(answer(), "heat", is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
+    assert results_view(answer(), "heat", is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."
+
+
+def test_an_empty_result_offers_the_words_that_the_best_passage_has() -> None:
+    hits = make_hit(relevant=False), make_hit(relevant=False, snippet="restic can copy", highlights=((0, 6), (11, 15)))
+    empty = msgspec.structs.replace(answer(), results=hits)
+    narrower = [results_view(empty, query, is_filtered=False)["narrower"] for query in ("Restic to copy", "to", "restic copy")]
+    assert narrower == ["Restic copy", None, None]
 
 
 def test_a_page_is_listed_once() -> None:
     hits = make_hit(path="a", relevant=True), make_hit(path="a", relevant=False), make_hit(path="b", relevant=False)
-    view = results_view(msgspec.structs.replace(answer(), results=hits), is_filtered=False)
+    view = results_view(msgspec.structs.replace(answer(), results=hits), "heat", is_filtered=False)
     assert [[page[0].path for page in view[name]] for name in ("found", "misses")] == [["a"], ["b"]]
 
 
