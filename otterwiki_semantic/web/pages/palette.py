@@ -12,7 +12,6 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
-from otterwiki_semantic.content.analysis import function_words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameter_parsing import parse_parameters
 from otterwiki_semantic.core.records import (
@@ -28,7 +27,17 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.results import by_page, marked_name, nothing_found, passage_excerpt, passage_url, trail
+from otterwiki_semantic.web.pages.results import (
+    by_page,
+    is_function_word,
+    marked_name,
+    narrower_query,
+    nothing_found,
+    passage_excerpt,
+    passage_url,
+    relevant_hits,
+    trail,
+)
 
 _NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
 _UNITS = 6
@@ -78,12 +87,8 @@ def _names(query: str, filters: Filters) -> dict[str, Any]:
 
 def _is_vague(query: str) -> bool:
     """Return whether a text has hardly any content words, so that it may begin a question or any title."""
-    telling = [word for word in query.split() if not _is_function_word(word)]
+    telling = [word for word in query.split() if not is_function_word(word)]
     return len("".join(telling)) < _TELLING and len(telling) < len(query.split())
-
-
-def _is_function_word(word: str) -> bool:
-    return any(word.casefold() in function_words(each) for each in extension().settings.languages)
 
 
 def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
@@ -106,7 +111,7 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
     """Yield a name in parts; what only a function word of the query matches is no match."""
     at = 0
     for start, end in ranges:
-        if _is_function_word(text[start:end]):
+        if is_function_word(text[start:end]):
             continue
         yield from (Span(text[at:start]), Span(text[start:end], is_match=True))
         at = end
@@ -123,13 +128,16 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
         # A word that is found may still be the beginning of another one, which is not a search to be counted.
-        is_counted = not _relevant(answer) or " " in text
+        is_counted = not relevant_hits(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # otherwise another site could fill the log
         whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
-        answer = whole if _relevant(whole) else answer
+        answer = whole if relevant_hits(whole) else answer
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
-    if relevant := _relevant(answer):
+    nothing = nothing_found(answer, is_filtered=filters != Filters())
+    if is_paused and (narrower := narrower_query(answer, text)):
+        answer, said = search([narrower], options)[0], f"{nothing} Found for “{narrower}”:"
+    if relevant := relevant_hits(answer):
         listed = {option.path for option in _names(query, filters)["options"]}
         lead = _lead(answer)
         if lead and answer.lead and not has("chat-model"):  # a model's answer would replace it
@@ -138,12 +146,7 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
-    nothing = nothing_found(answer, is_filtered=filters != Filters())
     return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{nothing} {said}"}
-
-
-def _relevant(answer: Answer) -> list[Hit]:
-    return [hit for hit in answer.results if hit.relevant]
 
 
 def _lead(answer: Answer) -> list[Option]:

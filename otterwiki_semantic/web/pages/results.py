@@ -9,9 +9,10 @@ from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from otterwiki_semantic.content.analysis import sentence_ranges
+from otterwiki_semantic.content.analysis import function_words, sentence_ranges
 from otterwiki_semantic.core.humanize import count, day
 from otterwiki_semantic.core.records import Answer, Hit, SuggestedLabel, cited_title
+from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, pages
 
@@ -20,6 +21,7 @@ FILTERS = {"path": "Folder", "tag": "Tag", "updated_since": "Changed", "category
 """Filters in the words of the page."""
 _FIXED = ("path", "tag", "updated_since")
 """Filters whose menus are always there, so that no menu moves; the others come last."""
+_PUNCTUATION = "\"'“”.,:;?!"
 _MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
@@ -53,18 +55,23 @@ class Menu(NamedTuple):
     """Other values of the parameter, which stay when this one is removed."""
 
 
-def results_view(answer: Answer, query: str, *, is_filtered: bool) -> dict[str, Any]:
+def results_view(answer: Answer, *, is_filtered: bool, narrower: str | None = None) -> dict[str, Any]:
     """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first.
 
-    If nothing is relevant, `narrower` is the part of the query that finds something, if there is one.
+    With `narrower`, this part of the query was searched for because nothing was about the whole query.
     """
-    relevant = [hit for hit in answer.results if hit.relevant]
+    relevant = relevant_hits(answer)
     paths = {hit.path for hit in relevant}
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     counted = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
-    summary = counted if relevant else nothing_found(answer, is_filtered=is_filtered)
-    narrower = None if relevant else _narrower_query(answer.results, query)
+    nothing = nothing_found(answer, is_filtered=is_filtered)
+    summary = nothing if not relevant else f"{nothing} Found for “{narrower}”: {counted}" if narrower else counted
     return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
+
+
+def relevant_hits(answer: Answer) -> list[Hit]:
+    """Return the results that are about the query."""
+    return [hit for hit in answer.results if hit.relevant]
 
 
 def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
@@ -74,14 +81,24 @@ def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
     return f"Nothing {where} seems to be about this."
 
 
-def _narrower_query(hits: Iterable[Hit], query: str) -> str | None:
-    """Return the words of a query in the first passage with any: with all of the words, it is relevant; None if it has all."""
-    words = query.split()
-    for hit in hits:
+def narrower_query(answer: Answer, query: str) -> str | None:
+    """Return the part of a query that finds something if the whole query finds nothing relevant.
+
+    These are the words of the first passage with any, if they are at least half of the query, and not all of it.
+    """
+    if relevant_hits(answer):
+        return None
+    words = [word for word in query.split() if not is_function_word(word)]
+    for hit in answer.results:
         matched = {hit.snippet[slice(*each)].casefold() for each in hit.highlights}
-        if kept := [word for word in words if word.casefold() in matched]:
-            return " ".join(kept) if len(kept) < len(words) else None
+        if kept := [word for word in words if word.casefold().strip(_PUNCTUATION) in matched]:
+            return " ".join(kept) if len(words) <= 2 * len(kept) < 2 * len(words) else None
     return None
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word, such as "the", has no meaning of its own in a language of the wiki."""
+    return any(word.casefold() in function_words(each) for each in extension().settings.languages)
 
 
 H = TypeVar("H", Hit, SuggestedLabel)

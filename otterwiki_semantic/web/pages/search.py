@@ -24,7 +24,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_url, pages, render_page, render_part, status_of
-from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, results_view
+from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_menus, narrower_query, results_view
 
 _Filter = tuple[str, str]
 """The name of a filter, and its value."""
@@ -113,14 +113,17 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, "examples": _examples()}, 200
     try:
         answer = _answer(query, chosen)
+        narrower = None if _is_typed() else narrower_query(answer, query)
+        narrowed = _answer(narrower, chosen, is_logged=False) if narrower else answer
         offering = [] if _is_typed() else chosen[:_MOST_MENUS]
         without = {each: _answer(query, [one for one in chosen if one != each], is_main=False) for each in offering}
     except SemanticError as error:
         status = status_of(error)
         return {**values, **_said(error), "is_passing": status == 503}, status
-    has_more = "more" not in request.args and len(answer.results) >= _RESULTS
+    has_more = "more" not in request.args and len(narrowed.results) >= _RESULTS
     values["menus"] = _menus(answer, chosen, without)
-    return {**values, "answer": answer, "more": has_more, **results_view(answer, query, is_filtered=bool(chosen))}, 200
+    shown = results_view(narrowed, is_filtered=bool(chosen), narrower=narrower)
+    return {**values, "answer": answer, "more": has_more, **shown}, 200
 
 
 def _said(error: SemanticError) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def _examples() -> list[str]:
     return sorted(titles, key=lambda title: " " not in title)[:_EXAMPLES]
 
 
-def _answer(query: str, chosen: list[_Filter], *, is_main: bool = True) -> Answer:
+def _answer(query: str, chosen: list[_Filter], *, is_main: bool = True, is_logged: bool = True) -> Answer:
     options = parse_parameters(
         SearchOptions,
         {
@@ -171,7 +174,7 @@ def _answer(query: str, chosen: list[_Filter], *, is_main: bool = True) -> Answe
             "sort": request.args.get("sort") or Sort.RELEVANCE,
         },
     )
-    is_new_query = is_main and "draft" not in request.args and "more" not in request.args
+    is_new_query = is_main and is_logged and "draft" not in request.args and "more" not in request.args
     is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # otherwise another site could fill the log
     options = structs.replace(options, draft=_is_typed())
     return extension().index.search([query_text(query)], options, context=SearchContext(is_logged=is_new_query))[0]

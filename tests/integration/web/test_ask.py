@@ -119,6 +119,16 @@ def test_steps_in_the_palette_are_numbered_and_its_only_passage_is_not_repeated(
     assert ("data-corrected" in shown) == is_corrected
 
 
+@pytest.mark.parametrize("place", ["results", "palette"])
+def test_a_query_about_nothing_is_narrowed_to_words_in_one_passage_if_they_are_half_of_it(wiki: LiveWiki, place: str) -> None:
+    queries = "Khan Jackson, of Lift nuts?", "Genghis Khan Jackson nuts"
+    found, other = (wiki.get(f"/-/semantic-search/{place}", part="passages", q=query).text for query in queries)
+    assert "Nothing in this wiki seems to be about this. Found for “Lift nuts?”:" in found
+    assert "/tyres" in found
+    assert "Nothing in this wiki seems to be about this." in other
+    assert "Found for" not in other
+
+
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:
     answer = asked(wiki, "Which exchange rate has the yen against the peso?").json
     assert (answer["answer"], answer["confident"]) == ([], False)
