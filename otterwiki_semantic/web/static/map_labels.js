@@ -57,7 +57,7 @@ function arranged(points, most, spotsOf, obstacles, { clearOf, isLit, here }) {
     const spots = spotsOf(point), [isClear, covered] = clearOf(spots), isFree = (spot) => !taken.some((other) => shared(spot, other));
     const freest = (among) => among.map((spot) => [spot, covered(spot, taken)]).sort(([, one], [, other]) => one - other)[0]?.[0];
     const free = spots.filter(isFree);
-    const spot = free.find((each) => isClear(each)) ?? (isLit(point) ? freest(free.filter((each) => isClear(each, isLit))) : null) ?? (point === here ? freest(spots) : null);
+    const spot = free.find((each) => isClear(each)) ?? (isLit(point) ? freest(free.filter((each) => isClear(each, isLit))) ?? freest(free.filter((each) => isClear(each, isLit, false))) : null) ?? (point === here ? freest(spots) : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
     taken.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
@@ -67,7 +67,7 @@ function arranged(points, most, spotsOf, obstacles, { clearOf, isLit, here }) {
 }
 
 // Puts labels into a group of the picture, as far as there is room: of the selected point and the near ones first, or of those found. The name of a group stands near the middle of its points, or only in the legend.
-// No other point is about as near to a label as its own: such a label is left out. Found and near pages may cover others, which are dimmed.
+// No other point is about as near to a label as its own: such a label is left out. Found and near pages may cover others, which are dimmed; if need be, their labels may be as near to another one of them.
 // While pages are found, others have none; while a page is selected, those of others than the near ones are quiet.
 // They leave room for the lines. While a page is selected, a label keeps its side of the point, and while zooming in its place in the order.
 let last = { points: new Set(), scale: 0 };
@@ -101,8 +101,8 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
   const marks = (isCrowd ? chosen : seen).map((point) => [point, pixel(point)]);
   const clearOf = (spots) => {
     const area = areaOf(spots, NEARER_PX + HERE_LARGER * radius + GAP_PX[0]), close = marks.filter((mark) => isIn(area, mark[1]));
-    const isClear = (spot, isRival = () => true) => {
-      const least = isName(spot.point) ? radius + GAP_PX[1] : NEARER_PX + distance(spot, ...pixel(spot.point));
+    const isClear = (spot, isRival = () => true, isApart = true) => {
+      const least = isName(spot.point) ? radius + GAP_PX[1] : isApart ? NEARER_PX + distance(spot, ...pixel(spot.point)) : radius * FOUND_LARGER + GAP_PX[1];
       return close.every(([point, [x, y]]) => point === spot.point || !isRival(point) || distance(spot, x, y) >= least);
     };
     const covered = (spot, taken) => taken.concat(close.map(([, at]) => around(...at, radius))).reduce((sum, other) => sum + shared(spot, other), 0);
