@@ -15,9 +15,13 @@ def write(page: Page, demo: LiveWiki, text: str, path: str = EDITOR) -> None:
     page.goto(demo.url + path)
     page.locator(".cm-content").click()
     page.keyboard.press("Control+End")
-    page.keyboard.type("\n\n")
+    enter(page, f"\n\n{text}")
+
+
+def enter(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
-    page.wait_for_function(f"text => {TEXT}.endsWith(text)", arg=text)  # a window resized before loses it
+    page.wait_for_function(f"text => {TEXT}.endsWith(text)", arg=text)
+    page.keyboard.press("Control+End")  # the editor may have read the text without where the cursor went
 
 
 def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Browser, demo: LiveWiki) -> None:
@@ -42,14 +46,12 @@ def test_a_page_that_is_named_is_linked_by_a_click_and_not_before(chromium: Brow
 
 def test_a_similar_page_is_told_and_another_linked_at_the_cursor(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo) as page:
-        text = (
-            "Two valves in the green box behind the shed water the beds and the lawn, a pump in the cistern, and a controller."
-        )
-        write(page, demo, text, "/watering/edit")
+        valves = "Two valves in the green box behind the shed water the beds and the lawn"
+        write(page, demo, f"{valves}, a pump in the cistern, and a controller.", "/watering/edit")
         panel = page.get_by_role("complementary", name="Suggested links")
         notice = page.get_by_text("This page may already exist:")
         expect(notice.get_by_role("link", name="Irrigation")).to_have_attribute("href", "/garden/irrigation")
-        page.keyboard.insert_text("\n\nBefore frost, turn the radiators to frost guard. See ")
+        enter(page, "\n\nBefore frost, turn the radiators to frost guard. See ")
         panel.get_by_role("button", name="Add link Home automation").click()
         assert page.evaluate(TEXT).endswith("See [[Home automation|services/automation]]")
 

@@ -125,8 +125,7 @@ def test_a_query_about_nothing_is_narrowed_to_words_in_one_passage_if_they_are_h
     found, other = (wiki.get(f"/-/semantic-search/{place}", part="passages", q=query).text for query in queries)
     assert "Nothing in this wiki seems to be about this. Found for “Lift nuts?”:" in found
     assert "/tyres" in found
-    assert "Nothing in this wiki seems to be about this." in other
-    assert "Found for" not in other
+    assert ("Nothing in this wiki" in other, "Found for" in other) == (True, False)
 
 
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:
