@@ -152,13 +152,13 @@ class QualityMonitor:
             self._rollbacks.roll_back_automatically(worse)
 
     def _store(self, stored: StoredQuality) -> None:
-        self._stored = stored
         try:
             write_atomically(self._file, json.dumps(msgspec.to_builtins(stored)))
         except OSError as error:
             self.problem = Problem(f"the figures of judged queries cannot be stored: {error}", _HINT)
         else:
             self.problem = None
+        self._stored = stored  # shown once it is in the file, which outlives a stop
 
 
 def _read_quality(path: Path) -> StoredQuality:
