@@ -241,7 +241,7 @@ def _day_of(value: str) -> str:
 
 def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[str, int]]:
     """Return values of a filter with the number of relevant pages that pass, if these are not all."""
-    relevant = {hit.path for hit in answer.results if hit.relevant}
+    relevant = {hit.path for hit in relevant_hits(answer)}
     irrelevant = _irrelevant(answer.results)
     facets: dict[str, int] = getattr(answer.facets, name) if answer.facets else {}
     counts = Counter({value: count - irrelevant[name, value.casefold()] for value, count in facets.items()})
@@ -252,7 +252,7 @@ def _narrowing(answer: Answer, name: str, taken: Sequence[str]) -> list[tuple[st
 
 def _ages(answer: Answer) -> list[Choice]:
     """Return the ages for which some of the relevant pages remain, but not all."""
-    dates = {hit.path: hit.updated[:10] for hit in answer.results if hit.relevant and hit.updated}
+    dates = {hit.path: hit.updated[:10] for hit in relevant_hits(answer) if hit.updated}
     kept = [(start, period, sum(at >= start for at in dates.values())) for start, period in _periods()]
     return [Choice(start, period.capitalize()) for start, period, count in kept if 0 < count < len(dates)]
 
