@@ -120,16 +120,19 @@ class WikiMapBuilder:
             is_other = self._map is None or self._map.content != content
             labels = generation.catalog.pages.headings() if is_other else {}
             vectors = _vectors(generation, list(labels)) if is_other else None
+        made = self._map
         if vectors is not None:
-            self._map = made = self._build(content, labels, vectors)
+            made = self._build(content, labels, vectors)
             self._message = None
             self._cooldown.start(made.pause)
             log.info("a map of %d pages was made in %.1f s", len(labels), made.seconds)
             self.refresh(made.pause)
         try:
-            write_atomically(self._file, json.dumps(to_builtins(self._map), separators=(",", ":")))
+            write_atomically(self._file, json.dumps(to_builtins(made), separators=(",", ":")))
         except OSError as error:
             raise MapError(f"the map cannot be stored: {error}; {_FULL}") from error
+        finally:
+            self._map = made  # after the file, so that no stop loses the places that somebody has seen
         self._seen, self._message = state, None
 
     def _build(self, content: str, labels: Mapping[str, Labels], vectors: Matrix) -> StoredMap:
