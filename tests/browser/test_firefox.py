@@ -51,7 +51,7 @@ def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, demo: LiveWiki) -
 def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, demo: LiveWiki) -> None:
     firefox.open(demo.url + SEARCH)
     firefox.press("protect plumbing from freezing")
-    firefox.wait_for('document.querySelector(".semantic-excerpt")')
+    firefox.wait_for('document.querySelector("#semantic-said").textContent')  # the results for the whole query are shown
     firefox.wait_for('document.querySelector("#semantic-preview:not([hidden]) h2")')
     firefox.press(DOWN)
     firefox.wait_for('document.querySelector(".semantic-chosen")')
