@@ -196,8 +196,9 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
 
     The time axis is the `width` hours until now, from the first search: at least half a day, at most a week. `bars` are
     the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
-    the top of a logarithmic axis, which is `decades` above 1 ms. `days` are the distances at which days (UTC) begin, each with
-    its name if there is room. `top` is the highest number on the axis of searches.
+    the top of a logarithmic axis, which is `decades` above 1 ms. `marks` are the distances at which days (UTC) begin, each with
+    its name if there is room; on a shorter axis than two days, those of every six or twelve hours before now. `top` is the
+    highest number on the axis of searches.
     """
     if not hours:
         return None
@@ -207,11 +208,16 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
     width = end - start
     decades = ceil(log10(max(10, *(hour.p95_ms for hour in hours))))
     below = [[decades - log10(max(1, latency)) for latency in (hour.p95_ms, hour.p50_ms)] for hour in hours]
-    days = pairwise([*dict.fromkeys((0, *range(-start % _DAY, width, _DAY))), width])
+    if width < 2 * _DAY:
+        step = _DAY // 4 if width <= _DAY else _DAY // 2
+        marks = [(0, ""), *((width - hours_ago, f"{hours_ago} h ago") for hours_ago in range(step, width + 1, step))]
+    else:
+        days = pairwise([*dict.fromkeys((0, *range(-start % _DAY, width, _DAY))), width])
+        marks = [(x, f"{datetime.fromtimestamp(3600 * (start + x), UTC):%a}" * (after - x >= width / 10)) for x, after in days]
     return {
         "bars": [(at - start, hour, *each) for at, hour, each in zip(starts, hours, below, strict=True) if at >= start],
         "decades": decades,
-        "days": [(x, f"{datetime.fromtimestamp(3600 * (start + x), UTC):%a}" * (after - x >= width / 10)) for x, after in days],
+        "marks": marks,
         "width": width,
         "top": _round_top(max(hour.count for hour in hours)),
     }

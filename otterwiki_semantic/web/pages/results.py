@@ -20,7 +20,7 @@ _MAX_CHOICES = 20
 FILTERS = {"path": "Folder", "tag": "Tag", "updated_since": "Changed", "category": "Category", "type": "Kind"}
 """Filters in the words of the page."""
 _FIXED = ("path", "tag", "updated_since")
-"""Filters whose menus are always there, so that no menu moves; the others come last."""
+"""Filters whose menus always have their place, so that no menu moves; the others come last."""
 _PUNCTUATION = "\"'“”.,:;?!"
 _MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
@@ -201,7 +201,7 @@ def filter_menus(
 ) -> list[Menu]:
     """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once.
 
-    Menus of the usual filters are always there, without choices if they cannot narrow the results.
+    Menus of the usual filters without choices, which are not shown, keep the place of those that cannot narrow the results.
 
     `without` has the answers without one of the `chosen` filters, which offer its other values.
     """

@@ -19,14 +19,14 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
     names = ["Thu", "Fri", "Sat", ""]  # the last day has just begun
     assert chart == {
         "bars": list(zip((0, 24, 72), hours, (0, 0, 0), (1, 2, 2), strict=True)),
-        "days": list(zip(range(0, 78, 24), names, strict=True)),
+        "marks": list(zip(range(0, 78, 24), names, strict=True)),
         "width": 78,
         "decades": 2,
         "top": 4,
     }
-    early = latency_chart([SearchHour(f"2025-12-28T0{hour}:00:00+00:00", 1, 0, 1, 1) for hour in (5, 6)] + hours, now)
-    assert early
-    assert (len(early["bars"]), early["bars"][0][0]) == (4, 0)
+    early = [SearchHour(f"2025-12-28T0{hour}:00:00+00:00", 1, 0, 1, 1) for hour in (5, 6)]
+    week, half_day = (latency_chart(each, now) or {} for each in (early + hours, hours[2:]))
+    assert (len(week["bars"]), week["bars"][0][0], half_day["marks"][1:]) == (4, 0, [(6, "6 h ago"), (0, "12 h ago")])
 
 
 def test_a_lower_recall_and_missing_pages_are_told() -> None:
