@@ -78,6 +78,10 @@ class CatalogError(SemanticError):
     """The catalog cannot be used now, for example because the disk is full; it may work later."""
 
 
+class CatalogClosedError(CatalogError):
+    """The catalog is closed: another generation serves by now, or the index is being stopped."""
+
+
 class CatalogCorruptError(CatalogError):
     """The catalog file is damaged, missing, or not a catalog; the index has to be rebuilt."""
 

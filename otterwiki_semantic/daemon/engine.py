@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.errors import CatalogError, SemanticError
+from otterwiki_semantic.core.errors import CatalogClosedError, CatalogError, SemanticError
 from otterwiki_semantic.core.settings import Settings, with_index_settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.daemon.answer_service import AnswerService
@@ -97,6 +97,8 @@ class IndexEngine:
         serving = self._manager.serving
         try:
             self._searcher.pinned.refresh(serving.catalog.reader.answers() if serving and serving.catalog.is_current else ())
+        except CatalogClosedError:
+            pass
         except SemanticError as error:
             log.warning("questions that pages are pinned to are only found word for word: %s", error)
         self._load()

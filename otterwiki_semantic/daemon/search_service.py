@@ -19,7 +19,7 @@ from threading import BoundedSemaphore, Lock
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.errors import CatalogError, RepositoryError
+from otterwiki_semantic.core.errors import CatalogClosedError, CatalogError, RepositoryError
 from otterwiki_semantic.core.records import (
     FIRST_BUILD,
     NO_CONTEXT,
@@ -97,6 +97,8 @@ class Searcher:
             if generation is not None and (catalog := generation.catalog).is_current:
                 with catalog.snapshot():
                     return expand_query(text, query, catalog.keywords, self._synonyms.synonyms(catalog.commit), options)
+        except CatalogClosedError:
+            pass
         except (CatalogError, RepositoryError) as error:
             log.warning("a query is asked without synonyms and corrections: %s", error)
         return query

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
+from otterwiki_semantic.core.errors import CatalogClosedError, CatalogCorruptError, CatalogError, DiskFullError
 
 T = TypeVar("T")
 IN_LIST = "IN (SELECT value FROM json_each(?))"
@@ -152,7 +152,7 @@ class SqliteFile:
                 yield shared
             return
         if self._is_closed:
-            raise CatalogError(f"the catalog {self.path} is closed")
+            raise CatalogClosedError(f"the catalog {self.path} is closed")
         with self._translate_errors():
             try:
                 connection = self._idle.pop()

@@ -40,9 +40,7 @@ def test_searches_for_several_questions_leave_room_for_one(index: IndexEngine, m
 
     monkeypatch.setattr(index.embedder, "embed_queries", embed_later)
     with ThreadPoolExecutor(4) as readers:
-        asked = [
-            readers.submit(index.search, [f"radiator {number}", f"lamp {number}"], SearchOptions(1)) for number in range(3)
-        ]
+        asked = [readers.submit(index.search, [f"radiator {n}", f"lamp {n}"], SearchOptions(1)) for n in range(3)]
         for _ in range(20):
             assert readers.submit(paths, index, "vegetables", 1).result(20) == ["garden"]
         assert not any(one.done() for one in asked)
@@ -52,8 +50,7 @@ def test_searches_for_several_questions_leave_room_for_one(index: IndexEngine, m
 
 def test_an_answer_says_which_commit_it_equals(settings: Settings, index: IndexEngine) -> None:
     before = index.search(["x"], SearchOptions(1, 1))[0].index
-    assert before.commit == before.head
-    assert before.pending_pages == 0
+    assert (before.commit, before.pending_pages) == (before.head, 0)
     head = commit(settings.repository, {"new.md": "# New\n\nnew\n", "garden.md": "# Garden\n\nother\n", "home.md": None})
     after = index.search(["x"], SearchOptions(1, 1))[0].index
     assert (after.commit, after.head, after.pending_pages) == (before.commit, head, 3)
@@ -66,7 +63,7 @@ def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
     index.close()
 
 
-def test_what_searches_need_is_loaded_before_anybody_searches(settings: Settings) -> None:
+def test_what_searches_need_is_loaded_before_anybody_searches(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     opened(settings).close()
     index = opened(settings)
     assert isinstance(index.embedder, BundledModel)
@@ -78,6 +75,9 @@ def test_what_searches_need_is_loaded_before_anybody_searches(settings: Settings
     eventually(lambda: index.job(job).state is RebuildState.DONE)
     eventually(lambda: index._manager.serving is not None and index._warm == index._manager.serving.name)
     index.close()
+    index._warm = ""
+    index._follow_up()
+    assert caplog.messages == [], "a stop in the middle is no failure"
 
 
 def test_searches_do_not_wait_until_everything_is_loaded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
