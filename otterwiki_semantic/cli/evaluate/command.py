@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -307,13 +306,12 @@ def _index_to_evaluate(
             follow(opened, "indexing", _is_ready)
             yield opened, {}
         return
-    from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports the index's dependencies
+    from otterwiki_semantic.cli.evaluate.scratch_index import interruptible, scratch_index  # imports the index's dependencies
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: remove the scratch index, which has the wiki's text
     name = " ".join(filter(None, (model, chunks)))
     wait = partial(follow, label=f"building ({name})", is_done=equals_head)
     settings = replace(place, data_dir=None).settings(model)
-    with scratch_index(settings, chunks or settings.chunks, wait) as (index, facts):
+    with interruptible(), scratch_index(settings, chunks or settings.chunks, wait) as (index, facts):
         for problem in index.status().problems:
             click.echo(f"problem with {name}: {problem.message}", err=True)
         yield index, {"index": facts}

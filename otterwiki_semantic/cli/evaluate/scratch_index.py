@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +21,33 @@ from otterwiki_semantic.storage import Catalog
 
 _CLOSE_SECONDS = 120.0
 """Longer than any step takes: a running step would write to the directory after its removal."""
+
+_REPEAT_SECONDS = 0.01
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` on SIGTERM as well, so that a scratch index, which has the wiki's text, is removed.
+
+    Python ignores exceptions in destructors and callbacks of weak references; an interrupt that arrives there is repeated.
+    """
+    signals, hook = (signal.SIGTERM, signal.SIGALRM), sys.unraisablehook
+
+    def repeat(ignored: sys.UnraisableHookArgs) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
+        else:
+            hook(ignored)
+
+    handlers = [signal.signal(each, signal.default_int_handler) for each in signals]
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = hook
+        for each, handler in zip(signals, handlers, strict=True):
+            signal.signal(each, handler)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from threading import Event, Timer
 
 import pytest
 
-from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index
+from otterwiki_semantic.cli.evaluate.scratch_index import interruptible, scratch_index
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -37,3 +38,12 @@ def test_a_step_that_takes_long_is_waited_for(settings: Settings, tmp_path: Path
         pass
     assert has_gone_on.is_set()
     assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+
+
+def test_an_interrupt_that_python_ignores_is_repeated() -> None:
+    class InterruptedDestructor:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        Event().wait(60 if InterruptedDestructor() else 0)

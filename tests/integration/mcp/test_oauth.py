@@ -34,11 +34,7 @@ CONSENT = "/-/semantic-search/connect"
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("oauth")
-    settings: dict[str, Any] = {
-        "OTTERWIKI_API_KEY": API_KEY,
-        **OPEN_TO_ACCOUNTS,
-        "SEMANTIC_ALLOW_WRITE": "true",
-    }
+    settings: dict[str, Any] = {"OTTERWIKI_API_KEY": API_KEY, **OPEN_TO_ACCOUNTS, "SEMANTIC_ALLOW_WRITE": "true"}
     with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:
         yield live
 

@@ -7,14 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
-from otterwiki_semantic.web.pages.results import (
-    filter_menus,
-    filter_name,
-    marked_name,
-    passage_excerpt,
-    reasons,
-    results_view,
-)
+from otterwiki_semantic.web.pages.results import filter_menus, filter_name, marked_name, passage_excerpt, reasons, results_view
 from tests.support.hits import make_hit
 
 INDEX = Freshness("commit", "commit", 0)
