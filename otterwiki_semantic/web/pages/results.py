@@ -19,8 +19,6 @@ from otterwiki_semantic.web.pages.layout import page_url, pages
 _MAX_CHOICES = 20
 FILTERS = {"path": "Folder", "tag": "Tag", "updated_since": "Changed", "category": "Category", "type": "Kind"}
 """Filters in the words of the page."""
-_FIXED = ("path", "tag", "updated_since")
-"""Filters whose menus always have their place, so that no menu moves; the others come last."""
 _PUNCTUATION = "\"'“”.,:;?!"
 _MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
@@ -201,8 +199,6 @@ def filter_menus(
 ) -> list[Menu]:
     """Return a menu for each filter in use, and for each that can narrow the results. Only tags can be set more than once.
 
-    Menus of the usual filters without choices, which are not shown, keep the place of those that cannot narrow the results.
-
     `without` has the answers without one of the `chosen` filters, which offer its other values.
     """
     menus = []
@@ -212,10 +208,8 @@ def filter_menus(
             others = _offered(without[name, value], name, values) if (name, value) in without else []
             choices = Choice("", label), Choice(value, filter_name(name, value), is_chosen=True), *others
             menus.append(Menu(name, label, choices, [other for other in values if other != value]))
-        if not values or name == "tag":
-            offered = _offered(answer, name, values) if answer else []
-            if offered or (not values and name in _FIXED):
-                menus.append(Menu(name, label, (Choice("", label), *offered)))
+        if (not values or name == "tag") and answer and (offered := _offered(answer, name, values)):
+            menus.append(Menu(name, label, (Choice("", label), *offered)))
     return menus
 
 

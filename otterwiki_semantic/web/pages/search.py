@@ -141,8 +141,8 @@ def _menus(answer: Answer | None, chosen: list[_Filter], without: dict[_Filter, 
     sort = request.args.get("sort", "")
     is_found = answer is not None and any(hit.relevant for hit in answer.results)
     matching = _choices("mode", MODES, request.args.get("mode", ""))
-    sorting = _choices("sort", SORTS if is_found or sort else SORTS[:1], sort)
-    return [matching, sorting, *filter_menus(answer, chosen, without or {})]
+    sorting = [_choices("sort", SORTS, sort)] if is_found or sort else []
+    return [matching, *sorting, *filter_menus(answer, chosen, without or {})]
 
 
 def _choices(name: str, values: Sequence[tuple[str, str]], chosen: str) -> Menu:

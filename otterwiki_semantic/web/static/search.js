@@ -61,7 +61,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
       choose(chosen && passages().find(({ dataset }) => dataset.preview === chosen.dataset.preview)); // its best sentence may be another one now
       if (!chosen) (pane.hidden ? preview : previewSoon)(pane, first());
       if (isRead) results.querySelector(".semantic-passage")?.focus({ preventScroll: true });
-      if (isMenu) (controls.querySelector(`[name="${used.name}"]:enabled`) ?? field).focus({ preventScroll: true });
+      if (isMenu) (controls.querySelector(`[name="${used.name}"]`) ?? field).focus({ preventScroll: true });
     }
     isToPoll = isPassing();
     say(part.dataset.summary, isUnfinished);

@@ -27,14 +27,14 @@ def answer(*days: int, **facets: dict[str, int]) -> Answer:
 def test_a_filter_is_offered_only_if_it_narrows() -> None:
     menus = filter_menus(answer(0, 0, 0, path={"all/": 3, "some/": 1}, tag={"none": 0}), [])
     offered = [(menu.name, [choice.text for choice in menu.choices]) for menu in menus]
-    assert offered == [("path", ["Folder", "some/ (1)"]), ("tag", ["Tag"]), ("updated_since", ["Changed"])]
+    assert offered == [("path", ["Folder", "some/ (1)"])]
 
 
 def test_an_age_is_offered_if_some_pages_are_older() -> None:
     *_, menu = filter_menus(answer(1, 20, 400), [])
     offered = [choice.text for choice in menu.choices]
     assert (menu.name, offered) == ("updated_since", ["Changed", "Past week", "Past month", "Past year"])
-    assert [choice.text for choice in filter_menus(answer(400, 500), [])[-1].choices] == ["Changed"]
+    assert filter_menus(answer(400, 500), []) == []
 
 
 def test_a_filter_in_use_stays_in_its_place_and_another_tag_can_be_added() -> None:
@@ -57,7 +57,6 @@ def test_the_menu_of_a_filter_in_use_offers_other_values() -> None:
     menus = filter_menus(answer(0), [folder, age], without)
     assert [[choice.text for choice in menu.choices] for menu in menus] == [
         ["Folder", "Folder: one/", "two/ (1)"],
-        ["Tag"],
         ["Changed", "Changed: past week", "Past month", "Past year"],
     ]
 
