@@ -150,7 +150,7 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:
 
 
 def test_a_page_to_inspect_can_be_chosen(site: LiveWiki) -> None:
-    assert f'href="{ADMIN}/page?path=attic"' in site.get(f"{ADMIN}/page").text  # first by path, too: the dates may be equal
+    assert f'href="{ADMIN}/page?path=attic"' in site.get(f"{ADMIN}/page").text  # both commits may have the same second
 
 
 def test_a_page_that_is_not_there_is_told(site: LiveWiki) -> None:

@@ -196,9 +196,9 @@ def latency_chart(hours: Sequence[SearchHour], now: float) -> dict[str, Any] | N
 
     The time axis is the `width` hours until now, from the first search: at least half a day, at most a week. `bars` are
     the hours with searches: each with its distance in hours from the start of this axis, and the distances of p95 and p50 from
-    the top of a logarithmic axis, which is `decades` above 1 ms. `marks` are the distances at which days (UTC) begin, each with
-    its name if there is room; on a shorter axis than two days, those of every six or twelve hours before now. `top` is the
-    highest number on the axis of searches.
+    the top of a logarithmic axis, which is `decades` above 1 ms. `marks` are the distances of marked times, each with its
+    label: the beginnings of days (UTC), or every six or twelve hours if the axis is shorter than two days. A day without room
+    for its name has an empty label. `top` is the highest number on the axis of searches.
     """
     if not hours:
         return None
