@@ -26,6 +26,9 @@ _RUNS = tuple(1_000 * sign for sign in "[](){}<>*_~`!|\\#=^$ \t")
 _SIMPLE = (str, int, float, bool, type(None), list, tuple, dict)
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URI", "GIT_REMOTE")
 _MAX_REMEMBERED = 1_000
+_SOURCE = Markup(
+    '<p><em>This takes too long to render. Its source is shown instead.</em></p><div class="semantic-code">{}</div>'
+)
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +66,7 @@ class PageRenderer:
                 log.exception("the wiki's renderer failed")
             finally:
                 self._waiting.release()
-        return Markup("<p><em>This takes too long to render. Its source is shown instead.</em></p><pre>{}</pre>").format(
-            markdown
-        )
+        return _SOURCE.format(markdown)
 
 
 def _config() -> dict[str, Any]:

@@ -100,6 +100,8 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
     """Return the answer so far as a part of the search page, with the reason if it is incomplete."""
     if found is None:
         return render_part("answer.html", message=message, is_writing=is_writing)
+    if found.is_extractive:
+        found = structs.replace(found, answer=_in_page_order(found))
     doubts = {each.text: each.reason for each in found.unsupported}
     numbered = {place: (number, found.sources[place]) for place, number in found.source_numbers.items()}
     written = [list(group) for _, group in groupby(found.answer, key=lambda each: (each.block, each.kind))]
@@ -123,6 +125,14 @@ def _note(number: int, hit: Hit, sentence: str = "") -> Note:
     start = hit.snippet.find(sentence) if sentence and hit.best_sentence is None else -1
     linked = hit if start < 0 else structs.replace(hit, best_sentence=(start, start + len(sentence)))
     return Note(number, " › ".join(trail(hit)), passage_url(linked))
+
+
+def _in_page_order(found: GroundedAnswer) -> tuple[AnswerSentence, ...]:
+    """Return quoted sentences by section, those of a section in the order of its page instead of the best first."""
+    hits = [found.sources[each.sources[0]] for each in found.answer]
+    sections = [(hit.path, hit.breadcrumb) for hit in hits]
+    places = [(sections.index(section), hit.start_line, hit.best_sentence) for section, hit in zip(sections, hits, strict=True)]
+    return tuple(found.answer[place] for place in sorted(range(len(places)), key=places.__getitem__))
 
 
 def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], doubts: dict[str, str]) -> Sentence:

@@ -152,10 +152,24 @@ def _with_a_match(hit: Hit, text: str, begin: int, best: tuple[int, int]) -> tup
     return next((each for each in sentence_ranges(text, begin) if each[0] <= match < each[1]), best)
 
 
-@pages.app_template_global("semantic_trail")
 def trail(hit: Hit) -> tuple[str, ...]:
     """Return the title of a passage's page, or the name of its file with the page in it, and the headings above the passage."""
     return (cited_title(hit.title, hit.kind, hit.page_number), *hit.section_path[1:])
+
+
+@pages.app_template_global("semantic_section")
+def section_trail(hit: Hit, before: Hit | None = None) -> tuple[str, ...]:
+    """Return the headings above a passage, with a file's name; nothing if the passage `before` it on the page has the same."""
+    names = trail(hit)
+    if before and names == trail(before):
+        return ()
+    return names if hit.kind else names[1:]
+
+
+@pages.app_template_filter("semantic_short")
+def short_trail(names: Sequence[str]) -> Sequence[str]:
+    """Return the first and the last of more than three names, with an ellipsis between them."""
+    return (names[0], "…", names[-1]) if len(names) > 3 else names
 
 
 @pages.app_template_global("semantic_marked")

@@ -7,14 +7,15 @@ import { preview, previewSoon } from "./preview.js";
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
 const here = byId("here").dataset;
 const dialog = byId("palette");
-const field = dialog.querySelector("input");
-const options = dialog.querySelector("[role=listbox]");
-const status = dialog.querySelector("[role=status]");
-const chip = dialog.querySelector(".semantic-chip");
-const pane = dialog.querySelector(".semantic-preview");
+const find = (selector) => dialog.querySelector(selector);
+const field = find("input");
+const options = find("[role=listbox]");
+const status = find("[role=status]");
+const chip = find(".semantic-chip");
+const pane = find(".semantic-preview");
 const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
-const place = dialog.querySelector(".semantic-palette-answer"); // none without a model
-const [blank, ...rows] = dialog.querySelector("template").content.children; // commands, and actions on a text
+const place = find(".semantic-palette-answer"); // none without a model
+const [blank, ...rows] = find("template").content.children; // commands, and actions on a text
 const writer = place && asking(place);
 const STORE = `semantic-recent:${SEARCH}`;
 let active = null; // the option that Enter opens
@@ -27,7 +28,7 @@ const begin = delayed(() => load("passages", { draft: "typing" }), PASSAGES_MS),
 
 /** Return what this browser remembers: `searches` are texts, `pages` have a title, a URL and a path. */
 function recent() {
-  let known = null;
+  let known;
   try {
     known = JSON.parse(localStorage.getItem(STORE));
   } catch {} // storage is forbidden, or its content is not ours
@@ -125,7 +126,7 @@ function activate(option, isMoved = true) {
 
 /** Show what the keys do now; a text replaces the label of a key. */
 function showKeys() {
-  const { preview, folder, tag, copy } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder;
+  const { preview, folder, tag, copy } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder?.replace(/.+\/(?=.)/, "");
   const does = { choose: active, open: active ? (active.href ? "open" : copy == null ? "select" : "run") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
   for (const each of dialog.querySelectorAll("[data-key]")) {
     const shown = does[each.dataset.key];
@@ -306,7 +307,7 @@ dialog.addEventListener("click", (event) => {
   }
 });
 chip.addEventListener("click", () => narrow({}));
-dialog.querySelector(".btn").addEventListener("click", () => narrowBy(active.dataset));
+find(".btn").addEventListener("click", () => narrowBy(active.dataset));
 dialog.addEventListener("close", () => {
   next.names(); // aborts what was asked before
   next.passages();

@@ -21,7 +21,7 @@ export async function preview(pane, passage) {
   pane.hidden = !content; // the wiki cannot be reached
   if (!content) return;
   if (pages.size > 19) pages.clear(); // a few are enough to go back and forth
-  pages.set(source, content);
+  if (!content.querySelector(".semantic-code")) pages.set(source, content); // what is shown as source may be rendered next time
   pane.replaceChildren(content.cloneNode(true));
   show(pane, passage);
 }

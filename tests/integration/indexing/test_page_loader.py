@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ import pytest
 from otterwiki_semantic.content import PageFile
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.page_loader import CrashLog, PageLoader
 from tests.support.live_wiki import eventually, make_repository
@@ -111,13 +111,11 @@ def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("number", [2, 25, 50])
 def test_processes_that_are_killed_are_replaced(repository: Repository, loading: Loading, number: int) -> None:
     loader, files = loading(processes=2), files_of(repository)
-    pages: list[Page] = []
-    for page in loader.load(files, PROFILE):
-        pages.append(page)
-        if len(pages) == number:  # only once: a page that is killed twice is given up
-            for process in processes(loader):
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+    loaded = loader.load(files, PROFILE)
+    pages = list(islice(loaded, number))
+    for process in processes(loader):  # only once: a page that is killed twice is given up
+        os.kill(process, signal.SIGKILL)
+    pages += loaded
     assert [page.path for page in pages] == [file.path for file in files]
     assert [page.path for page in pages if page.problem] == []
 
@@ -125,8 +123,7 @@ def test_processes_that_are_killed_are_replaced(repository: Repository, loading:
 def test_no_process_is_left_when_reading_is_given_up(repository: Repository, loading: Loading) -> None:
     loader = loading(processes=2)
     pages = loader.load(files_of(repository), PROFILE)
-    for _ in range(10):
-        next(pages)
+    list(islice(pages, 10))
     started = processes(loader)
     assert started
     pages.close()  # type: ignore[attr-defined]

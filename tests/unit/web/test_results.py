@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
+from otterwiki_semantic.web.pages import results
 from otterwiki_semantic.web.pages.results import filter_menus, filter_name, marked_name, passage_excerpt, reasons, results_view
 from tests.support.hits import make_hit
 
@@ -26,8 +27,7 @@ def answer(*days: int, **facets: dict[str, int]) -> Answer:
 
 def test_a_filter_is_offered_only_if_it_narrows() -> None:
     menus = filter_menus(answer(0, 0, 0, path={"all/": 3, "some/": 1}, tag={"none": 0}), [])
-    offered = [(menu.name, [choice.text for choice in menu.choices]) for menu in menus]
-    assert offered == [("path", ["Folder", "some/ (1)"])]
+    assert [(menu.name, [choice.text for choice in menu.choices]) for menu in menus] == [("path", ["Folder", "some/ (1)"])]
 
 
 def test_an_age_is_offered_if_some_pages_are_older() -> None:
@@ -86,6 +86,12 @@ def test_the_words_of_a_title_that_match_are_marked() -> None:
     hit = make_hit(snippet=snippet, prefix_length=18, title=title, highlights=((6, 16), (20, 24)))
     marked = [(span.text, span.is_match) for span in marked_name(hit, hit.title)]
     assert marked == [("Home ", False), ("automation", True), ("", False)]
+
+
+def test_a_trail_stands_above_the_first_passage_of_its_section_and_is_cut_in_the_middle() -> None:
+    one, two = (make_hit(section_path=("Cistern", *names)) for names in (("Float", "Level", "Wire", "Dye"), ("Float",)))
+    assert [results.section_trail(*pair) for pair in ((two, one), (two, two))] == [("Float",), ()]
+    assert results.short_trail(results.section_trail(one)) == ("Float", "…", "Dye")
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
