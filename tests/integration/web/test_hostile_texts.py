@@ -79,5 +79,5 @@ def test_a_preview_is_what_the_wiki_shows(wiki: LiveWiki) -> None:
 def test_a_page_that_keeps_the_renderer_busy_is_shown_as_text(wiki: LiveWiki, page: str) -> None:
     reply = wiki.request("GET", f"{PREVIEW}?path={page}")
     assert "This takes too long to render." in reply.text
-    assert "<pre>The quokka." in reply.text
+    assert 'semantic-code">The quokka.' in reply.text
     assert "<mark>marked</mark>" in wiki.request("GET", f"{PREVIEW}?path=shown").text
