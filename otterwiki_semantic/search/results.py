@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import pairwise
+from itertools import pairwise, takewhile, zip_longest
 
 from msgspec import structs
 
@@ -132,7 +132,7 @@ class ResultBuilder:
         return Facets(
             category=_counts(category for category, _, _ in labels.values() if category),
             tag=_counts(tag for _, tags, _ in labels.values() for tag in tags),
-            path=_counts(path.split("/")[0] + "/" for path in labels if "/" in path),
+            path=_counts(facet_folders(labels)),
             type=_counts(kinds) if {*(kinds := [kind or "page" for _, _, kind in labels.values()])} - {"page"} else {},
         )
 
@@ -254,6 +254,14 @@ def _score(rank: int | None, score: float | None) -> RetrieverScore:
 
 def _rounded(number: float) -> float:
     return round(number, 6)
+
+
+def facet_folders(paths: Iterable[str]) -> list[str]:
+    """Return the folders of pages down to the first level that divides them, without the pages above that level."""
+    folders = [path.split("/")[:-1] for path in paths]
+    shared = [*takewhile(lambda names: len({*names}) == 1, zip_longest(*folders))]
+    level = min(len(shared), max(map(len, folders), default=0) - 1)
+    return ["/".join(folder[: level + 1]) + "/" for folder in folders if folder[level:]]
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:

@@ -277,8 +277,8 @@ def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:
     near = {hit.path: hit for hit in hits if hit.path not in relevant}
     found: Counter[tuple[str, str]] = Counter()
     for hit in near.values():
-        folder, _, rest = hit.path.partition("/")
+        folders = accumulate(hit.path.split("/")[:-1], "{}/{}".format)
+        found.update(("path", f"{folder}/".casefold()) for folder in folders)
         found.update(("tag", tag.casefold()) for tag in hit.tags)
-        found.update([("category", (hit.category or "").casefold()), ("path", f"{folder}/".casefold() if rest else "")])
-        found["type", hit.kind or "page"] += 1
+        found.update([("category", (hit.category or "").casefold()), ("type", hit.kind or "page")])
     return found

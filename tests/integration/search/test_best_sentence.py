@@ -20,8 +20,7 @@ def test_where_no_word_matches_it_is_the_nearest_in_meaning(demo: IndexEngine) -
 
 
 def test_where_words_match_it_has_the_most_of_them(demo: IndexEngine) -> None:
-    answer = demo.search(["alarm shuts the main valve"], _ASKED)[0]
-    assert best(answer)[0] == "An alarm shuts the main valve."
+    assert best(demo.search(["alarm shuts the main valve"], _ASKED)[0])[0] == "An alarm shuts the main valve."
 
 
 def test_a_heading_is_no_sentence(demo: IndexEngine) -> None:

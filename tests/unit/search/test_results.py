@@ -11,7 +11,7 @@ import pytest
 from otterwiki_semantic.core.records import Hit, PageUrls, SearchOptions
 from otterwiki_semantic.search.best_unit import UnitChooser
 from otterwiki_semantic.search.query import parse_query
-from otterwiki_semantic.search.results import ResultBuilder
+from otterwiki_semantic.search.results import ResultBuilder, facet_folders
 from otterwiki_semantic.search.retrieval import CandidateSet
 from otterwiki_semantic.search.scoring import Candidate, QueryWords, Tier
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -25,6 +25,11 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
     exact = index.catalog.reader.exact_index()
     chunks = exact.candidates(exact.columns.ids[exact.live].tolist())
     return [Candidate(*chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
+
+
+def test_folders_are_counted_at_the_first_level_that_divides_the_pages() -> None:
+    assert facet_folders(["a/b/x", "a/c/d/y", "a/z"]) == ["a/b/", "a/c/"]
+    assert [facet_folders([path, path]) for path in ("a/b/x", "x")] == [["a/b/", "a/b/"], []]
 
 
 def builder(index: SmallIndex, ranked: Sequence[Candidate], **options: Any) -> ResultBuilder:

@@ -124,8 +124,7 @@ def test_a_busy_server_is_asked_once_more(provider: str) -> None:
         return next(scripts)(body, kind)
 
     assert answered(provider, in_turn) == "Yes."
-    always = refusing(503, "busy", Retry_After="0.1")
-    assert "busy" in error_of(provider, always)
+    assert "busy" in error_of(provider, refusing(503, "busy", Retry_After="0.1"))
 
 
 def test_an_answer_that_is_cut_is_known_as_cut(provider: str) -> None:

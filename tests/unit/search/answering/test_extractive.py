@@ -140,8 +140,7 @@ def test_only_a_question_has_a_lead() -> None:
 
 
 def test_a_unit_that_needs_what_follows_does_not_lead() -> None:
-    page = hit(f"Mind this: {KEPT}", ("Mind this:", 9.0), (KEPT, 8.0))
-    assert answered("backups", page) == [(KEPT,)]
+    assert answered("backups", hit(f"Mind this: {KEPT}", ("Mind this:", 9.0), (KEPT, 8.0))) == [(KEPT,)]
 
 
 def test_what_is_struck_out_answers_nothing_and_open_tasks_are_seen_to_be_open() -> None:
