@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import pairwise, takewhile, zip_longest
+from itertools import pairwise
 
 from msgspec import structs
 
@@ -257,11 +257,14 @@ def _rounded(number: float) -> float:
 
 
 def facet_folders(paths: Iterable[str]) -> list[str]:
-    """Return the folders of pages down to the first level that divides them, without the pages above that level."""
+    """Return the folders of pages at the first level that has several, or at the last one; pages above it have none."""
     folders = [path.split("/")[:-1] for path in paths]
-    shared = [*takewhile(lambda names: len({*names}) == 1, zip_longest(*folders))]
-    level = min(len(shared), max(map(len, folders), default=0) - 1)
-    return ["/".join(folder[: level + 1]) + "/" for folder in folders if folder[level:]]
+    named: list[str] = []
+    for level in range(1, 1 + max(map(len, folders), default=0)):
+        named = ["/".join(folder[:level]) + "/" for folder in folders if len(folder) >= level]
+        if len({*named}) > 1:
+            break
+    return named
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:

@@ -201,7 +201,7 @@ class Facets(Struct, frozen=True):
     tag: dict[str, int]
     """Pages by tag."""
     path: dict[str, int]
-    """Pages by folder, which ends in `/`, at the first level that divides them: mostly by top folder."""
+    """Pages by folder, which ends in `/`, at the first level that has several: mostly by top folder."""
     type: dict[str, int] = {}
     """Attached files by kind, and pages as `page`; empty if there are no files among them."""
 

@@ -28,7 +28,7 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
 
 
 def test_folders_are_counted_at_the_first_level_that_divides_the_pages() -> None:
-    assert facet_folders(["a/b/x", "a/c/d/y", "a/z"]) == ["a/b/", "a/c/"]
+    assert facet_folders(["a/b/x", "a/c/d/y", "a/z", "home"]) == ["a/b/", "a/c/"]
     assert [facet_folders([path, path]) for path in ("a/b/x", "x")] == [["a/b/", "a/b/"], []]
 
 
