@@ -53,6 +53,7 @@ def test_who_may_not_read_sees_nothing_of_it_and_who_may_sees_what_is_switched_o
     ) as closed:
         assert "semantic" not in closed.get("/-/login").text
         assert closed.get("/-/semantic-search/static/search.js").status == 200
+        assert closed.get("/-/semantic-search/palette", part="passages", q="a").status in {302, 200}
         assert "data-palette" not in closed.get("/-/semantic-search/palette", part="passages", q="a").text
         assert "switched off" not in closed.get("/-/semantic-search/map").text
         closed.log_in()

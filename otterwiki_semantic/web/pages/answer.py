@@ -128,7 +128,7 @@ def _note(number: int, hit: Hit, sentence: str = "") -> Note:
 
 
 def _in_page_order(found: GroundedAnswer) -> tuple[AnswerSentence, ...]:
-    """Return quoted sentences by section, those of a section in the order of its page instead of the best first."""
+    """Return the quoted sentences grouped by section, the best section first, and in page order within a section."""
     hits = [found.sources[each.sources[0]] for each in found.answer]
     sections = [(hit.path, hit.breadcrumb) for hit in hits]
     places = [(sections.index(section), hit.start_line, hit.best_sentence) for section, hit in zip(sections, hits, strict=True)]

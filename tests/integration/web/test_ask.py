@@ -228,6 +228,7 @@ def test_a_page_without_scripts_has_the_answer_above_the_results_in_the_order_of
     address, action = (f"/-/semantic-search{part}?q=until+when+may+the+dryer+run" for part in ("", "/answer"))
     assert f'action="{action}"' in wiki.get(address).text
     answered = wiki.post_form(action, address).text
+    assert answered.index('class="semantic-answer"') < answered.index('class="semantic-pages"')
     quoted = answered.split('class="semantic-pages"')[0]
     assert quoted.index("is in the attic") < quoted.index("may run until ten"), "though the second answers"
 

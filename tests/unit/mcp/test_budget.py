@@ -221,8 +221,7 @@ def test_a_section_too_long_gives_the_sections_below_it() -> None:
     text = "\n".join(f"line {number} of a long page" for number in range(1, 400))
     part = {"section_path": ["Second"], "start_line": 2, "end_line": 5, "content": text}
     body = page(text, [(1, "First"), (2, "Second"), (3, "Third"), (3, "Fourth"), (4, "Fifth"), (1, "Last")], parts=[part])
-    answer = note_answer(body, 600)
-    assert [entry.section for entry in answer.sections or ()] == ["Third", "Fourth", "Fifth"]
+    assert [entry.section for entry in note_answer(body, 600).sections or ()] == ["Third", "Fourth", "Fifth"]
 
 
 def test_the_outermost_sections_are_kept() -> None:

@@ -27,11 +27,6 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
     return [Candidate(*chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
 
 
-def test_folders_are_counted_at_the_first_level_that_divides_the_pages() -> None:
-    assert facet_folders(["a/b/x", "a/c/d/y", "a/z", "home"]) == ["a/b/", "a/c/"]
-    assert [facet_folders([path, path]) for path in ("a/b/x", "x")] == [["a/b/", "a/b/"], []]
-
-
 def builder(index: SmallIndex, ranked: Sequence[Candidate], **options: Any) -> ResultBuilder:
     found = CandidateSet(list(ranked), is_complete=True)
     asked, urls, query = SearchOptions(**options), PageUrls("/wiki/"), parse_query("boiler cellar")
@@ -157,3 +152,8 @@ def test_facets_count_pages_of_results_and_of_relevant_candidates(index: SmallIn
     assert list(facets.category.items()) == [("Guide", 2), ("Note", 1)]
     assert list(facets.tag.items()) == [("heat", 2), ("winter", 2), ("autumn", 1)]
     assert list(facets.path.items()) == [("house/", 2), ("garden/", 1)]
+
+
+def test_folders_are_counted_at_the_first_level_that_has_several() -> None:
+    assert facet_folders(["a/b/x", "a/c/d/y", "a/z", "home"]) == ["a/b/", "a/c/"]
+    assert [facet_folders([path, path]) for path in ("a/b/x", "x")] == [["a/b/", "a/b/"], []]
