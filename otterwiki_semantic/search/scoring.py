@@ -167,7 +167,7 @@ def score_candidates(
     similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
     as_name = 1.0 if by_ranks else name_share(coverage, ratio)
     name_weight = 1.0 if by_ranks else 2 * (1 - ratio) * as_name
-    names, links = _name_points(found, generation, words) if name_weight else (np.zeros(len(found)),) * 2
+    names, links = _name_points(found, rows, generation, words) if name_weight else (np.zeros(len(found)),) * 2
     names, links = name_weight * names, name_weight * links
     dates = _recency(found, generation, recency) if recency else np.zeros(len(found))
     page_coverage = page_similarity = np.zeros(len(found))
@@ -298,11 +298,19 @@ def _recency(found: Sequence[Candidate], generation: Generation, weight: float) 
     return weight * _RECENCY_POINTS * 0.5 ** (ages / _HALF_LIFE_SECONDS)
 
 
-def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequence[QueryWords]) -> tuple[Floats, Floats]:
+def _name_points(
+    found: Sequence[Candidate], rows: Rows, generation: Generation, words: Sequence[QueryWords]
+) -> tuple[Floats, Floats]:
     """Return each candidate's points for names with the query's words, and for links."""
-    reader = generation.catalog.reader
+    reader, keywords = generation.catalog.reader, generation.catalog.keywords
     names, paths = reader.page_names(), [each.path for each in found]
-    headings = reader.heading_words([each.id for each in found])
+    has_words = np.zeros(len(found), dtype=bool)
+    for query in words:
+        if query.names.keys() <= query.weights.keys():  # otherwise, common words were not looked up
+            has_words |= keywords.word_sets(list(query.names), reader.exact_index(), rows, in_names=True) > 0
+        else:
+            has_words[:] = True
+    headings = reader.heading_words([each.id for each, has_word in zip(found, has_words.tolist(), strict=True) if has_word])
     best = np.zeros(len(found))
     for query in words:
         evidence = _NameEvidence(query.names)

@@ -130,6 +130,8 @@ class ExactIndexCache:
         if self._is_in_memory and not blocks:
             return None
         vectors = VectorRows(np.int8, blocks) if blocks else None
+        if vectors and any(len(block.codes) != vectors.rows_per_block for block in blocks[:-1]):
+            return None  # of an earlier version
         self._saved = int(columns.ids[-1]), filled
         return ExactIndex(revision, columns, vectors, self._paths_after(0, int(columns.pages[-1])), self._read_vectors, filled)
 

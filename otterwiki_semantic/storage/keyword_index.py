@@ -120,18 +120,22 @@ class KeywordIndex:
         ranked = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
         return {chunk: scores[chunk] for chunk in ranked[:limit]}
 
-    def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows) -> WordSets:
-        """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit."""
+    def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows, *, in_names: bool = False) -> WordSets:
+        """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit.
+
+        With `in_names`, only words in the page's title and in headings count.
+        """
         ids = index.columns.ids[rows]
         sets = np.zeros(len(ids), dtype=np.uint64)
         if not words:
             return sets
-        known = self._lists.word_sets(words, index)
+        known = self._lists.word_sets(words, index, in_names=in_names)
         is_known = ids < len(known)
         sets[is_known] = known[ids[is_known]]
         if not is_known.all():  # pages newer than the lists
             stored = self.stored_words(ids[~is_known].tolist())
-            texts = (set(" ".join(stored.get(chunk, ())).split()) for chunk in ids[~is_known].tolist())
+            columns = slice(1) if in_names else slice(2)
+            texts = (set(" ".join(stored.get(chunk, ())[columns]).split()) for chunk in ids[~is_known].tolist())
             sets[~is_known] = [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
         return sets
 

@@ -24,10 +24,12 @@ WordSets = npt.NDArray[np.uint64]
 
 _K1, _B = 1.2, 0.75
 """The parameters of BM25 (Robertson et al., 1994), as in FTS5."""
+_BODY = 2
+"""The number of the column that is neither the title nor headings."""
 _LEAST_WEIGHT = 1e-6
 """The weight of a word in more than half of all chunks, as in FTS5."""
 _MAX_POSTINGS = 4_000_000
-"""Postings in memory, at 12 bytes each; the least recently used words are evicted."""
+"""Postings in memory, at 13 bytes each; the least recently used words are evicted."""
 _MAX_NEW, _MAX_NEW_SHARE = 500, 0.02
 """Maximum number of new chunks to score with FTS5, and maximum share; above it, lists are read again."""
 
@@ -36,6 +38,8 @@ class _PostingList(NamedTuple):
     ids: Ids
     counts: Floats
     """The number of occurrences in each chunk, weighted by column."""
+    in_name: Mask
+    """Whether the word is in the page's title or in a heading of each chunk."""
     last_id: int
 
 
@@ -62,7 +66,7 @@ class PostingLists:
         last = min(len(lengths) - 1, *(each.last_id for each in lists.values()))
         found = np.zeros(last + 1, dtype=np.float32)
         mean = self._mean_length(index, lengths)
-        for word, (ids, counts, last_id) in lists.items():
+        for word, (ids, counts, _, last_id) in lists.items():
             end = len(ids) if last_id == last else int(np.searchsorted(ids, last, side="right"))
             chunks, frequency = ids[:end], counts[:end]
             weight = max(np.log((index.size - frequencies[word] + 0.5) / (frequencies[word] + 0.5)), _LEAST_WEIGHT)
@@ -77,12 +81,15 @@ class PostingLists:
         best = matching[np.argsort(-of_passing[matching], kind="stable")][:limit]
         return dict(zip(passing[best].tolist(), of_passing[best].tolist(), strict=True)), last
 
-    def word_sets(self, words: Sequence[str], index: ExactIndex) -> WordSets:
-        """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know."""
+    def word_sets(self, words: Sequence[str], index: ExactIndex, *, in_names: bool) -> WordSets:
+        """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know.
+
+        With `in_names`, only words in titles and headings count.
+        """
         lists, lengths = self.read(dict.fromkeys(words), index)
         sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)
         for bit, word in enumerate(words):
-            ids = lists[word].ids
+            ids = lists[word].ids[lists[word].in_name] if in_names else lists[word].ids
             sets[ids[: np.searchsorted(ids, len(sets))]] |= np.uint64(1 << bit)
         return sets
 
@@ -108,16 +115,17 @@ class PostingLists:
     def _read_list(self, word: str, last_id: int) -> _PostingList:
         # One text with all numbers takes a fifth of the time of one row per number.
         statement = (
-            "SELECT group_concat(doc), group_concat(CASE col WHEN 'title' THEN 0 WHEN 'headings' THEN 1 ELSE 2 END, '')"
+            f"SELECT group_concat(doc), group_concat(CASE col WHEN 'title' THEN 0 WHEN 'headings' THEN 1 ELSE {_BODY} END, '')"
             " FROM keyword_places WHERE term = ?"
         )
         ((ids, columns),) = self._database.select(statement, word)
         if ids is None:
-            return _PostingList(np.empty(0, np.int64), np.empty(0, np.float32), last_id)
+            return _PostingList(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.bool_), last_id)
         places = np.fromstring(ids, dtype=np.int64, sep=",")
-        weights = self._column_weights[np.frombuffer(columns.encode("ascii"), dtype=np.uint8) - ord("0")]
+        numbers = np.frombuffer(columns.encode("ascii"), dtype=np.uint8) - ord("0")
         starts = np.flatnonzero(np.diff(places, prepend=-1))
-        return _PostingList(places[starts], np.add.reduceat(weights, starts), last_id)
+        counts = np.add.reduceat(self._column_weights[numbers], starts)
+        return _PostingList(places[starts], counts, np.minimum.reduceat(numbers, starts) < _BODY, last_id)
 
     def _read_lengths(self, last_id: int) -> Floats:
         lengths = np.zeros(last_id + 1, dtype=np.float32)

@@ -5,7 +5,8 @@ Rows in memory are stored in blocks, which the states of an index can share. Row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,9 +23,9 @@ Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]
 
 BLOCK = 4_096
-_MANY_BLOCKS = 4
+"""Rows of float32 in a block, and vectors that are read at once. NumPy requests huge pages for arrays of at least 4 MB."""
 _HELPER = ThreadPoolExecutor(1, "comparing")
-"""Compares half of many float32 vectors: a single core is limited by memory bandwidth."""
+"""Compares some of many blocks, while it has nothing else to do."""
 _GATHERED_SHARE = 0.25
 """Up to this share of a block's rows is copied for a comparison; above it, the whole block is compared in place."""
 _LARGEST = 127
@@ -88,6 +89,7 @@ class VectorRows:
     def __init__(self, dtype: npt.DTypeLike, blocks: Sequence[Block] = ()) -> None:
         self.dtype = np.dtype(dtype)
         self.blocks = blocks
+        self.rows_per_block = BLOCK * np.dtype(np.float32).itemsize // self.dtype.itemsize
 
     @property
     def dimension(self) -> int:
@@ -105,24 +107,24 @@ class VectorRows:
         more = Block.zeros(len(embedded), dimension, self.dtype)
         more.codes[embedded], more.scales[embedded] = Block.of(vectors, self.dtype) if len(vectors) else (0, 0)
         blocks = self._widened(dimension)
-        full = [block for block in blocks if len(block.codes) == BLOCK]
+        full = [block for block in blocks if len(block.codes) == self.rows_per_block]
         rest = Block(*map(np.concatenate, zip(*blocks[len(full) :], more, strict=True)))
-        starts = range(0, len(rest.codes), BLOCK)
-        return VectorRows(self.dtype, [*full, *(rest.take(slice(start, start + BLOCK)) for start in starts)])
+        starts = range(0, len(rest.codes), self.rows_per_block)
+        return VectorRows(self.dtype, [*full, *(rest.take(slice(start, start + self.rows_per_block)) for start in starts)])
 
     def fill(self, rows: Rows, vectors: Matrix) -> VectorRows:
         """Return these rows with vectors for some that had none, written in place: no other state reads them."""
         if not len(rows):
             return self
         blocks, block = self._widened(vectors.shape[1]), Block.of(vectors, self.dtype)
-        for number, places, inner in _by_block(rows):
+        for number, places, inner in self._by_block(rows):
             blocks[number].codes[inner], blocks[number].scales[inner] = block.take(places)
         return VectorRows(self.dtype, blocks)
 
     def take(self, rows: Rows) -> VectorRows:
         """Return the given rows."""
-        taken = [self._gather(rows[start : start + BLOCK]) for start in range(0, len(rows), BLOCK)]
-        return VectorRows(self.dtype, taken)
+        starts = range(0, len(rows), self.rows_per_block)
+        return VectorRows(self.dtype, [self._gather(rows[start : start + self.rows_per_block]) for start in starts])
 
     def vectors(self, rows: npt.NDArray[np.intp]) -> Matrix:
         """Return the vectors of rows, in this order."""
@@ -131,9 +133,14 @@ class VectorRows:
     def compare(self, vector: Matrix, rows: Rows) -> Floats:
         """Return the cosine similarity of each row to a vector."""
         query, cosines = Block.of(vector[np.newaxis], self.dtype), np.empty(len(rows), dtype=np.float32)
+        parts = deque(self._by_block(rows))
 
-        def compare(parts: Iterable[tuple[int, slice, Rows]]) -> None:
-            for number, places, inner in parts:
+        def compare() -> None:
+            while True:
+                try:
+                    number, places, inner = parts.popleft()
+                except IndexError:
+                    return
                 block = self.blocks[number]
                 if len(inner) <= _GATHERED_SHARE * len(block.codes):
                     cosines[places] = block.take(inner).compare(query)
@@ -141,43 +148,42 @@ class VectorRows:
                     compared = block.compare(query)
                     cosines[places] = compared if len(inner) == len(compared) else compared[inner]
 
-        parts = list(_by_block(rows))
-        half = len(parts) // 2 if self.is_exact and len(parts) >= _MANY_BLOCKS else 0
-        other = _HELPER.submit(compare, parts[:half]) if half else None
-        compare(parts[half:])
-        if other is not None:
+        other = _HELPER.submit(compare) if len(rows) > self.rows_per_block else None
+        compare()
+        if other is not None and not other.cancel():
             other.result()
         return cosines
 
     def each_block(self, rows: Rows) -> Iterator[tuple[slice, Matrix]]:
         """Yield the vectors of the rows in each block, and their positions among the rows."""
-        for number, places, inner in _by_block(rows):
+        for number, places, inner in self._by_block(rows):
             block = self.blocks[number]
             yield places, (block if len(inner) == len(block.codes) else block.take(inner)).vectors()
 
     def _gather(self, rows: npt.NDArray[np.intp]) -> Block:
         gathered = Block.zeros(len(rows), self.dimension, self.dtype)
-        numbers = rows // BLOCK
+        numbers = rows // self.rows_per_block
         for number in np.unique(numbers).tolist():
             of_block = numbers == number
-            gathered.codes[of_block], gathered.scales[of_block] = self.blocks[number].take(rows[of_block] % BLOCK)
+            taken = self.blocks[number].take(rows[of_block] % self.rows_per_block)
+            gathered.codes[of_block], gathered.scales[of_block] = taken
         return gathered
+
+    def _by_block(self, rows: Rows) -> Iterator[tuple[int, slice, Rows]]:
+        """Yield the number of each block with some of these rows, their positions among them and their numbers in it."""
+        if not len(rows):
+            return
+        size = self.rows_per_block
+        numbers = range(int(rows[0]) // size, int(rows[-1]) // size + 1)
+        ends = np.searchsorted(rows, [size * number for number in (*numbers, numbers.stop)]).tolist()
+        for number, start, end in zip(numbers, ends, ends[1:], strict=False):
+            if start < end:
+                yield number, slice(start, end), rows[start:end] - size * number
 
     def _widened(self, dimension: int) -> list[Block]:
         if self.dimension not in {0, dimension}:
             raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {self.dimension} and {dimension} numbers")
         return [each if each.dimension else Block.zeros(len(each.codes), dimension, self.dtype) for each in self.blocks]
-
-
-def _by_block(rows: Rows) -> Iterator[tuple[int, slice, Rows]]:
-    """Yield the number of each block with some of these rows, their positions among them, and their numbers in the block."""
-    if not len(rows):
-        return
-    numbers = range(int(rows[0]) // BLOCK, int(rows[-1]) // BLOCK + 1)
-    ends = np.searchsorted(rows, [BLOCK * number for number in (*numbers, numbers.stop)]).tolist()
-    for number, start, end in zip(numbers, ends, ends[1:], strict=False):
-        if start < end:
-            yield number, slice(start, end), rows[start:end] - BLOCK * number
 
 
 def largest(values: Floats, count: int) -> npt.NDArray[np.intp]:

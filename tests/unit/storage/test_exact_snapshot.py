@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.embedding.vectors import vector_id
-from otterwiki_semantic.storage import exact_index_cache
+from otterwiki_semantic.storage import exact_index_cache, vector_rows
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.vector_store import StoredVector
 from tests.unit.storage.test_exact_index import put, unit
@@ -75,9 +75,7 @@ def reads_vectors(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> int:
 
 def test_a_start_reads_nothing_but_the_snapshot(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = without_snapshot(place)
-    catalog = opened(place)
-    assert reads_vectors(monkeypatch, catalog) == 0
-    assert answer(catalog) == expected
+    assert (reads_vectors(monkeypatch, catalog := opened(place)), answer(catalog)) == (0, expected)
 
 
 def test_a_start_reads_what_changed_since(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +105,13 @@ def test_another_format_reads_what_the_file_lacks(
     assert answer(catalog) == expected
 
 
+def test_a_file_with_blocks_of_another_size_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_rows, "BLOCK", 2)
+    expected = without_snapshot(with_snapshot(tmp_path))
+    monkeypatch.undo()
+    assert (reads_vectors(monkeypatch, catalog := opened(tmp_path)), answer(catalog)) == (40, expected)
+
+
 def test_what_is_filled_in_stays_in_memory(place: Path) -> None:
     before = (place / FILE).read_bytes()
     catalog = opened(place)
@@ -116,9 +121,9 @@ def test_what_is_filled_in_stays_in_memory(place: Path) -> None:
     assert (place / FILE).read_bytes() == before
 
 
-def flip_a_bit(file: Path, offset: int) -> None:
+def flip_a_bit(file: Path, after: bytes, offset: int) -> None:
     content = bytearray(file.read_bytes())
-    content[offset] ^= 4
+    content[content.index(after) + offset] ^= 4
     file.write_bytes(content)
 
 
@@ -126,8 +131,8 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "cut off": lambda file: os.truncate(file, file.stat().st_size - 100),
     "empty": lambda file: file.write_bytes(b""),
-    "a bit of the ids": lambda file: flip_a_bit(file, file.read_bytes().index(b"ids.npy") + 200),
-    "a bit of the codes": lambda file: flip_a_bit(file, file.read_bytes().index(b"codes 0.npy") + 300),
+    "a bit of the ids": lambda file: flip_a_bit(file, b"ids.npy", 200),
+    "a bit of the codes": lambda file: flip_a_bit(file, b"codes 0.npy", 300),
     "other": lambda file: file.write_bytes(b"something else"),
 }
 
