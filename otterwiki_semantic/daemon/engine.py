@@ -9,6 +9,7 @@ from functools import partial
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogClosedError, CatalogError, SemanticError
+from otterwiki_semantic.core.heap import freeze_heap
 from otterwiki_semantic.core.settings import Settings, with_index_settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.daemon.answer_service import AnswerService
@@ -113,6 +114,7 @@ class IndexEngine:
         if serving.name != self._warm:
             self._warm = serving.name
             self._searcher.warm_up(serving)
+            freeze_heap()
         try:
             serving.catalog.reader.page_names()
         except CatalogError as error:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
@@ -315,7 +315,7 @@ def _name_points(
     for query in words:
         evidence = _NameEvidence(query.names)
         of_pages = {path: evidence.of_page(path, names) for path in set(paths)}
-        of_chunks = {chunk: evidence.of_headings(each) for chunk, each in headings.items() if evidence.words & each.all}
+        of_chunks = {chunk: evidence.of_headings(each) for chunk, each in headings.items()}
         best = np.maximum(best, [of_pages[each.path] + of_chunks.get(each.id, 0.0) for each in found])
     named = np.array([each.is_named for each in found])
     links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in set(paths)}
@@ -344,17 +344,20 @@ class _NameEvidence:
 
     def of_headings(self, headings: HeadingWords) -> float:
         """Return the points of a chunk for its headings."""
-        share = max(map(self._share, headings.in_chunk), default=0.0)
-        recall = self._recall(headings.others)
+        in_chunk, others = headings
+        share = max(map(self._share, in_chunk), default=0.0)
+        recall = self._recall(others)
         return _HEADING_SHARE * share + _HEADING_MATCH * _harmonic(recall, share)
 
-    def _recall(self, words: frozenset[str]) -> float:
-        return sum(map(self._weights.__getitem__, self.words & words)) / self._whole if self._whole else 0.0
+    def _recall(self, words: Iterable[str]) -> float:
+        return self._weight_of(words) / self._whole if self._whole else 0.0
 
-    def _share(self, words: frozenset[str]) -> float:
-        common = self.words & words
-        weight = sum(map(self._weights.__getitem__, common))
-        return weight / (weight + _WEIGHT_ELSEWHERE * (len(words) - len(common))) if weight else 0.0
+    def _share(self, words: Iterable[str]) -> float:
+        weight = self._weight_of(words)
+        return weight / (weight + _WEIGHT_ELSEWHERE * sum(word not in self._weights for word in words)) if weight else 0.0
+
+    def _weight_of(self, words: Iterable[str]) -> float:
+        return sum([self._weights[word] for word in words if word in self._weights])
 
 
 def _harmonic(recall: float, precision: float) -> float:

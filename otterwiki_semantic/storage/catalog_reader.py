@@ -20,7 +20,7 @@ from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.labels import SectionLabel, section_labels
-from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
+from otterwiki_semantic.storage.page_names import HeadingWords, PageNames, heading_words
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
@@ -124,7 +124,7 @@ class CatalogReader:
                 missing,
             )
             known.update(
-                (chunk, HeadingWords.of(decode_list(section_path), decode_list(headings), title, language))
+                (chunk, heading_words(decode_list(section_path), decode_list(headings), title, language))
                 for chunk, section_path, headings, title, language in rows
             )
         return {chunk: known[chunk] for chunk in ids if chunk in known}

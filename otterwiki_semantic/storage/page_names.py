@@ -1,4 +1,7 @@
-"""The words of page titles and paths in memory, the rarity of each word, and the number of links to each page."""
+"""The words of page titles and paths in memory, the rarity of each word, and the number of links to each page.
+
+They are tuples of strings, which the garbage collector ignores: with as many sets, each full collection would take longer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import indexed_text
@@ -14,27 +18,22 @@ from otterwiki_semantic.content.pages import page_name
 _CACHED_NAMES = 50_000
 
 
+Words = tuple[str, ...]
+HeadingWords = tuple[tuple[Words, ...], Words]
+"""The words of each heading in a chunk, and those of all headings above and in the chunk, except the page's title."""
+
+
 @lru_cache(_CACHED_NAMES)
-def name_words(name: str, language: str) -> frozenset[str]:
-    """Return the words of a title, a heading or a path, as the keyword index stores them."""
-    return frozenset(indexed_text(name, language).split())
+def name_words(name: str, language: str) -> Words:
+    """Return the distinct words of a title, a heading or a path, as the keyword index stores them."""
+    return tuple(dict.fromkeys(indexed_text(name, language).split()))
 
 
-class HeadingWords(NamedTuple):
-    """The words of a chunk's headings."""
-
-    in_chunk: tuple[frozenset[str], ...]
-    """The words of each heading in the chunk."""
-    others: frozenset[str]
-    """The words of all headings above and in the chunk, except the page's title."""
-    all: frozenset[str]
-
-    @classmethod
-    def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
-        """Return the words of headings in a language."""
-        in_chunk = tuple([name_words(heading, language) for heading in headings])
-        others = [name_words(heading, language) for heading in (*section_path, *headings) if heading != title]
-        return cls(in_chunk, frozenset[str]().union(*others), frozenset[str]().union(*in_chunk, *others))
+def heading_words(section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
+    """Return the words of a chunk's headings in a language."""
+    others = (name_words(heading, language) for heading in (*section_path, *headings) if heading != title)
+    in_chunk = tuple([name_words(heading, language) for heading in headings])
+    return in_chunk, tuple(dict.fromkeys(chain.from_iterable(others)))
 
 
 class _Names(NamedTuple):
@@ -42,9 +41,9 @@ class _Names(NamedTuple):
     """The page's number, which changes with each change of the page."""
     key: str
     """The folded path, which links refer to."""
-    title: frozenset[str]
-    name: frozenset[str]
-    path: frozenset[str]
+    title: Words
+    name: Words
+    path: Words
 
     @classmethod
     def of(cls, number: int, path: str, key: str, title: str, language: str) -> _Names:
@@ -53,10 +52,10 @@ class _Names(NamedTuple):
 
     @property
     def title_and_name(self) -> frozenset[str]:
-        return self.title | self.name
+        return frozenset(self.title).union(self.name)
 
 
-_NO_NAMES = _Names(0, "", frozenset(), frozenset(), frozenset())
+_NO_NAMES = _Names(0, "", (), (), ())
 
 
 class PageNames:
@@ -98,7 +97,7 @@ class PageNames:
         page = self._pages.get(path, _NO_NAMES)
         return not (words.isdisjoint(page.path) and words.isdisjoint(page.title) and words.isdisjoint(page.name))
 
-    def path_words(self, path: str) -> frozenset[str]:
+    def path_words(self, path: str) -> Words:
         """Return the words of a page's path."""
         return self._pages.get(path, _NO_NAMES).path
 
@@ -114,10 +113,10 @@ class PageNames:
         page = self._pages.get(path, _NO_NAMES)
         return max(self._share(page.title, words), self._share(page.name, words))
 
-    def _share(self, name: frozenset[str], words: frozenset[str]) -> float:
+    def _share(self, name: Words, words: frozenset[str]) -> float:
         if words.isdisjoint(name):
             return 0.0
-        return sum(map(self._weight, name & words)) / sum(map(self._weight, name))
+        return sum(self._weight(word) for word in name if word in words) / sum(map(self._weight, name))
 
     def _weight(self, word: str) -> float:
         weight = self._weights.get(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.support.live_wiki import eventually, make_repository
 
 PAGES = {
     "boiler.md": "# Boiler\n\nThe boiler in the cellar heats every radiator of the house.\n",
-    "roof.md": "# Roof\n\nThe roof of the house was covered again before winter.\n",
+    "roof.md": "# Roof of the house\n\nThe roof was covered again before winter.\n",
 }
 
 
@@ -29,7 +30,7 @@ def test_a_search_is_run_after_a_start_and_counted_nowhere(tmp_path: Path) -> No
     assert serving.catalog.keywords.common_words(1) == ["house"]
     eventually(lambda: serving.catalog.reader._heading_words)  # the last that the search reads before it ranks
     eventually(lambda: not any(thread.name in {"warm-up", "follow-up"} for thread in threading.enumerate()))
-    assert index._searcher.queries.cache_hits_and_misses == (0, 0)
+    assert gc.get_freeze_count() > 0 == sum(index._searcher.queries.cache_hits_and_misses)
     assert not any(hour.count for hour in index.insight().searches)
     index.search(["boiler"], SearchOptions())
     index.search(["boiler"], SearchOptions())
