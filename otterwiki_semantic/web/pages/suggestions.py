@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from flask import Response, current_app, jsonify, request
@@ -33,6 +33,14 @@ from otterwiki_semantic.web.pages.layout import (
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 5, 8
 _MAX_NAME = 16
 """Characters of a short name that OpenSearch allows."""
+
+
+class LikelyPage(NamedTuple):
+    """A page that a name may refer to, and what it says about that."""
+
+    path: str
+    title: str
+    sentence: str = ""
 
 
 @contextmanager
@@ -83,20 +91,20 @@ def likely() -> ResponseReturnValue:
     return render_part("likely.html", likely=found, name=name, is_missing="missing" in request.args)
 
 
-def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
-    """Return pages that a name may refer to, titles by path; for a path, similarly spelled pages, or else pages about it."""
-    spelled = {path: _title(path) for path in (_paths_like(name) if is_path else ())}
-    found = spelled or _pages_about(name)
-    found.pop(name, None)  # the wiki may be unable to open this page
+def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
+    """Return pages that a name may refer to; for a path, similarly spelled pages, or else pages about it."""
+    spelled = [LikelyPage(path, _title(path)) for path in (_paths_like(name) if is_path else ())]
     urls = page_urls()
-    return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
+    shown = (page for page in spelled or _pages_about(name) if page.path != name and urls.shows(page.path))
+    return list(islice(shown, _LIKELY))  # the wiki may be unable to open the page of this name
 
 
-def _pages_about(name: str) -> dict[str, str]:
+def _pages_about(name: str) -> Iterator[LikelyPage]:
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"))
-    answer = extension().index.search([words], options, context=SearchContext(is_logged=False))[0]
-    return {hit.path: hit.title for hit in answer.results if hit.relevant}
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"), best_sentence=True)
+    for hit in extension().index.search([words], options, context=SearchContext(is_logged=False))[0].results:
+        if hit.relevant:
+            yield LikelyPage(hit.path, hit.title, hit.snippet[slice(*hit.best_sentence)] if hit.best_sentence else "")
 
 
 def _title(path: str) -> str:
