@@ -39,7 +39,7 @@ from otterwiki_semantic.web.pages.results import (
     trail,
 )
 
-_NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
+_NAMES, _HEADINGS, _FEW_PAGES, _PASSAGES = 7, 3, 2, 6
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
 _TELLING = 3
@@ -92,11 +92,13 @@ def _is_vague(query: str) -> bool:
 
 
 def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
-    """Yield each page, followed by its headings."""
-    for names in by_page(found):
+    """Yield each page, followed by its headings: the best one if there are many pages."""
+    pages = by_page(found)
+    most = _HEADINGS if len(pages) <= _FEW_PAGES else 1
+    for names in pages:
         page = next((each for each in names if each.kind == "page"), None)
         yield _page(page or structs.replace(names[0], ranges=()))
-        for each in [each for each in names if each is not page][:_HEADINGS]:
+        for each in [each for each in names if each is not page][:most]:
             url, label = page_url(each.path, each.anchor, each.file), tuple(_spans(each.section, each.ranges))
             yield Option("heading", url, label, (), each.path, each.title, each.anchor)
 
