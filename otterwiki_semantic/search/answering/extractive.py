@@ -26,8 +26,10 @@ _MAX_WORDS = 64
 """Words of an answer, whose median is then at most 60; a longer lead is returned alone."""
 _MAX_ITEMS = 20
 """Items of a list that is returned as an answer."""
-_FALL = 3.0
-"""How far the score of a further unit may be below the lead's."""
+_FALL, _FALL_OF_ROWS = 2.0, 3.0
+"""How far the score of a further unit, or of another row of the lead's table, may be below the lead's."""
+_NEAR = 0.5
+"""The least similarity of a further unit with none of the question's words."""
 _BREVITY = 0.5
 """The penalty for the log-length of a further unit, which the lead does not have, because few words are left."""
 _PASSAGE_WEIGHT = 0.5
@@ -73,7 +75,8 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
         is_other = each is not lead and not each.shares_table(lead)
-        is_new = is_other and text.casefold() not in shown and not text.endswith(_UNFINISHED)
+        is_about = each.unit.coverage > 0 or (each.unit.similarity or 0.0) >= _NEAR
+        is_new = is_other and is_about and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
             more.append(each)
             shown += f"\n{text.casefold()}"
@@ -120,7 +123,7 @@ def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequ
 def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the rows of a short table that have as many of the question's words as its row `lead`, in order; else the lead."""
     rows = [each for each in ranked if each.shares_table(lead)]
-    peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL]
+    peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL_OF_ROWS]
     is_short = sum(len(each.text.split()) for each in peers) <= _MAX_WORDS and len(peers) <= 1 + _MAX_MORE
     return sorted(peers, key=lambda each: each.unit.range) if peers and is_short else [lead]
 
