@@ -90,7 +90,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         note = answer(page).locator(".semantic-extract a").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
-        expect(answer(page)).to_contain_text("Quoted from Home automation")
+        expect(answer(page)).to_contain_text("From Home automation")
         expect(page.locator("a.semantic-passage").first).to_be_visible()
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
         expect(page.get_by_role("button", name="Show an answer")).to_be_hidden()
@@ -104,7 +104,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         ask(page, demo, "how long are nightly backups kept")
         expect(answer(page).locator(".semantic-extract:visible")).to_have_count(1)
         answer(page).get_by_text("1 more passage").click()
-        expect(answer(page).locator(".semantic-extract:visible").last).to_contain_text("Quoted from Backups › Testing")
+        expect(answer(page).locator(".semantic-extract:visible").last).to_contain_text("From Backups › Testing")
 
 
 def is_question(url: str) -> bool:

@@ -187,11 +187,9 @@ def _as_title(phrase: str) -> str:
 def _phrases(label: str) -> Iterator[tuple[str, str]]:
     """Yield the phrases of a title or heading that begin and end with content words: their stems and their spellings."""
     parts = list(name_parts(label))
-    spellings = [label[part.start : part.end] for part in parts]
-    words = list(map(fold, spellings))
+    words = [fold(label[part.start : part.end]) for part in parts]
     is_content = [
-        (len(word) >= _LEAST_NAME_LETTERS or spelling.isupper()) and not word.isdigit() and word not in function_words(ENGLISH)
-        for word, spelling in zip(words, spellings, strict=True)
+        len(word) >= _LEAST_NAME_LETTERS and not word.isdigit() and word not in function_words(ENGLISH) for word in words
     ]
     for first, last in combinations_with_replacement(range(len(parts)), 2):
         spelled = label[parts[first].start : parts[last].end]

@@ -164,12 +164,15 @@ def _lead(answer: Answer) -> list[Option]:
 
 
 def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[Option]:
-    """Yield the passages of one page after the other.
+    """Yield the passages of one page after the other, one for each section.
 
-    A passage is named by its heading or, at the beginning of a page, by the page, unless that is `listed` by its name. Pages
-    with the same title show their folder.
+    A passage is named by its heading or, at the beginning of a page, by the page, unless that
+    is `listed` by its name. Pages with the same title show their folder.
     """
-    found = by_page(hits)
+    best: dict[tuple[str, str], Hit] = {}
+    for hit in hits:
+        best.setdefault((hit.path, hit.breadcrumb), hit)
+    found = by_page(best.values())
     titles = Counter(page[0].title for page in found)
     for hit in chain.from_iterable(found):
         names, folder = trail(hit), hit.path.rpartition("/")[0]
