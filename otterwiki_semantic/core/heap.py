@@ -16,6 +16,6 @@ def trim_heap() -> None:
 def freeze_heap() -> None:
     """Exclude all present objects from garbage collections, which take a third of a second with those of a large index.
 
-    Objects are still freed as soon as nothing refers to them, except for cycles.
+    They are still freed as soon as nothing refers to them, except in cycles.
     """
     gc.freeze()

@@ -189,7 +189,7 @@ class _KeywordRetriever:
             for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = _best_first(total)
-        pages, sections = self._keywords.named(query.name, self._where)
+        pages, sections = self._keywords.named(query.name, mask)
         identified = self._identified(query, mask)
         return _KeywordMatches(
             scores=ranked,

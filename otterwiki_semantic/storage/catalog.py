@@ -67,15 +67,25 @@ class Catalog(SqliteFile):
         """The last revision that was counted, and its numbers of pages, chunks and files."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether the tables have this version's schema; a catalog with another schema is read-only."""
-        self.keywords = KeywordIndex(self)
-        self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
-        self.labels = LabelTable(self)
+        self._vectors_in_memory = vectors
+        self._forget()
         known = {row["name"] for row in self.select("SELECT name FROM sqlite_master")}
         added = {**schema.ADDED_TABLES, **LABEL_TABLES}
         if not added.keys() <= known:
             with self.write() as connection:
                 for name in added.keys() - known:
                     connection.execute(added[name])
+
+    def _forget(self) -> None:
+        """Free what was read into memory, without a garbage collection, from which it may be exempt."""
+        self.keywords = KeywordIndex(self)
+        self.reader = CatalogReader(self, is_current=self.is_current, vectors=self._vectors_in_memory)
+        self.labels = LabelTable(self)
+
+    def close(self) -> None:
+        """Close every connection, and free what was read; any later use is an error."""
+        super().close()
+        self._forget()
 
     def check(self) -> None:
         """Read the whole file. Errors: `CatalogCorruptError` if the file, a vector or a text is damaged."""

@@ -16,6 +16,7 @@ import uuid
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,8 @@ _FLOAT32_UP_TO = 20_000
 """Up to this many chunks float32 is as fast. int8 reads some vectors from the catalog again, in about 1 ms."""
 _SNAPSHOT_SHARE = 0.05
 """The share of new rows from which another snapshot is written."""
-_FILE, _MARK = "exact_index.bin", "exact_index"
+_FILE, _MARK = "exact_index.bin", "exact_index_2"
+"""The file, and the name of its mark in the catalog, which changes with the file's form."""
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +112,7 @@ class ExactIndexCache:
             size = self._database.select("SELECT COUNT(*) FROM chunks")[0][0] if self._vectors == "auto" else 0
             dtype = np.int8 if self._vectors == "int8" or size > _FLOAT32_UP_TO else np.float32
         vectors = VectorRows(dtype) if self._is_in_memory else None
-        return ExactIndex(-1, Columns.of([]), vectors, {}, self._read_vectors, filled)
+        return ExactIndex(-1, Columns.of([]), vectors, {}, partial(_read_vectors, self._database), filled)
 
     def _restored(self) -> ExactIndex | None:
         """Return the index from the file; None if there is none, or if it is damaged or of another catalog."""
@@ -130,10 +132,9 @@ class ExactIndexCache:
         if self._is_in_memory and not blocks:
             return None
         vectors = VectorRows(np.int8, blocks) if blocks else None
-        if vectors and any(len(block.codes) != vectors.rows_per_block for block in blocks[:-1]):
-            return None  # of an earlier version
         self._saved = int(columns.ids[-1]), filled
-        return ExactIndex(revision, columns, vectors, self._paths_after(0, int(columns.pages[-1])), self._read_vectors, filled)
+        paths = self._paths_after(0, int(columns.pages[-1]))
+        return ExactIndex(revision, columns, vectors, paths, partial(_read_vectors, self._database), filled)
 
     def _write(self, index: ExactIndex) -> str:
         mark, scratch = uuid.uuid4().hex, self._file.with_suffix(".new")
@@ -175,9 +176,10 @@ class ExactIndexCache:
     def _paths_after(self, number: int, last: int) -> dict[int, str]:
         return self._database.mapping("SELECT number, path FROM pages WHERE number > ? AND number <= ?", number, last)
 
-    def _read_vectors(self, places: Sequence[int]) -> Mapping[int, tuple[str, bytes]]:
-        rows = self._database.select(f"SELECT rowid, id, embedding FROM vectors WHERE rowid {IN_LIST}", places)
-        return {place: (vector, embedding) for place, vector, embedding in rows}
+
+def _read_vectors(database: SqliteFile, places: Sequence[int]) -> Mapping[int, tuple[str, bytes]]:
+    rows = database.select(f"SELECT rowid, id, embedding FROM vectors WHERE rowid {IN_LIST}", places)
+    return {place: (vector, embedding) for place, vector, embedding in rows}
 
 
 def _is_float32(index: ExactIndex) -> bool:

@@ -88,8 +88,7 @@ def _condition(field: str, value: str | int) -> Condition:
     if field == "type":
         return "pages.path IN (SELECT path FROM files WHERE kind = ?)", (str(value),)
     if field == "tag":
-        # IN would read all pages with the tag for every query that needs only a few.
-        return "EXISTS (SELECT 1 FROM page_tags WHERE tag_key = ? AND path = pages.path)", (fold(value),)
+        return "pages.path IN (SELECT path FROM page_tags WHERE tag_key = ?)", (fold(value),)
     if field == "category":
         return "pages.category_key = ?", (fold(value),)
     start = fold(value.lstrip("/"))

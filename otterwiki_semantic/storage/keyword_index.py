@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
-from otterwiki_semantic.storage.filters import Filter, FilterMask
+from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.posting_lists import PostingLists, WordSets
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
@@ -123,7 +123,7 @@ class KeywordIndex:
     def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows, *, in_names: bool = False) -> WordSets:
         """Return which of up to 64 words the chunk of each row has, as bits; the first word is the lowest bit.
 
-        With `in_names`, only words in the page's title and in headings count.
+        With `in_names`, only words in headings and in the title, aliases and path of the page count.
         """
         ids = index.columns.ids[rows]
         sets = np.zeros(len(ids), dtype=np.uint64)
@@ -171,15 +171,17 @@ class KeywordIndex:
         rows = self._database.select("SELECT rowid FROM keywords WHERE keywords MATCH ? LIMIT ?", expression, limit)
         return [row["rowid"] for row in rows]
 
-    def named(self, key: str, where: Filter) -> tuple[list[ChunkRef], list[ChunkRef]]:
+    def named(self, key: str, mask: FilterMask | None = None) -> tuple[list[ChunkRef], list[ChunkRef]]:
         """Return the first chunks of the pages with this name, and of the sections with this heading."""
         statement = (
             "SELECT names.ordinal < 0 AS is_page, chunks.id, chunks.vector, chunks.path, chunks.ordinal"
             " FROM names JOIN chunks ON chunks.path = names.path AND chunks.ordinal = MAX(names.ordinal, 0)"
-            f" JOIN pages ON pages.path = names.path WHERE names.key = ? AND {where.sql}"
-            " ORDER BY is_page DESC, names.path LIMIT ?"
+            " WHERE names.key = ? ORDER BY is_page DESC, names.path LIMIT ?"
         )
-        rows = self._database.select(statement, key, *where.values, _MAX_NAMED)
+        rows = self._database.select(statement, key, _MAX_NAMED if mask is None else -1)
+        if mask is not None:
+            passing = frozenset(mask.select([row["id"] for row in rows]))
+            rows = [row for row in rows if row["id"] in passing][:_MAX_NAMED]
         pages = [ChunkRef(*row[1:]) for row in rows if row["is_page"]]
         return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
 

@@ -1,6 +1,6 @@
 """The words of page titles and paths in memory, the rarity of each word, and the number of links to each page.
 
-They are tuples of strings, which the garbage collector ignores: with as many sets, each full collection would take longer.
+Words are tuples of strings, which the garbage collector ignores: with as many sets, each full collection would take longer.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class _PostingList(NamedTuple):
     counts: Floats
     """The number of occurrences in each chunk, weighted by column."""
     in_name: Mask
-    """Whether the word is in the page's title or in a heading of each chunk."""
+    """Whether the word is in a heading of each chunk, or in the title, aliases or path of its page."""
     last_id: int
 
 
@@ -84,7 +84,7 @@ class PostingLists:
     def word_sets(self, words: Sequence[str], index: ExactIndex, *, in_names: bool) -> WordSets:
         """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know.
 
-        With `in_names`, only words in titles and headings count.
+        With `in_names`, only words in headings and in titles, aliases and paths count.
         """
         lists, lengths = self.read(dict.fromkeys(words), index)
         sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)

@@ -1,8 +1,8 @@
 """Answer without a generative model, by quoting the best units of the passages.
 
 The lead answers on its own: it has the number, time, person or command that the question asks for. Up to three more units are
-added if they contribute something. If the best units are not near enough to the question, there is no answer; docs/ask.md has
-the accuracy.
+added if they contribute something about it. If the best units are not near enough to the question, there is no answer.
+docs/ask.md has the accuracy.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ from otterwiki_semantic.web.pages.results import (
     trail,
 )
 
-_NAMES, _HEADINGS, _FEW_PAGES, _PASSAGES = 7, 3, 2, 6
+_NAMES, _HEADINGS, _PASSAGES = 7, 3, 6
+_FEW_PAGES = 2
+"""Up to this many pages have several headings."""
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
 _TELLING = 3
@@ -93,9 +95,9 @@ def _is_vague(query: str) -> bool:
 
 def _by_page(found: Iterable[SuggestedLabel]) -> Iterator[Option]:
     """Yield each page, followed by its headings: the best one if there are many pages."""
-    pages = by_page(found)
-    most = _HEADINGS if len(pages) <= _FEW_PAGES else 1
-    for names in pages:
+    by_path = by_page(found)
+    most = _HEADINGS if len(by_path) <= _FEW_PAGES else 1
+    for names in by_path:
         page = next((each for each in names if each.kind == "page"), None)
         yield _page(page or structs.replace(names[0], ranges=()))
         for each in [each for each in names if each is not page][:most]:
@@ -166,12 +168,12 @@ def _lead(answer: Answer) -> list[Option]:
 def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[Option]:
     """Yield the passages of one page after the other, one for each section.
 
-    A passage is named by its heading or, at the beginning of a page, by the page, unless that
-    is `listed` by its name. Pages with the same title show their folder.
+    A passage is named by its heading or, at the beginning of a page, by the page, unless that is `listed` by its name. Pages
+    with the same title show their folder.
     """
     best: dict[tuple[str, str], Hit] = {}
     for hit in hits:
-        best.setdefault((hit.path, hit.breadcrumb), hit)
+        best.setdefault((hit.path, hit.anchor), hit)
     found = by_page(best.values())
     titles = Counter(page[0].title for page in found)
     for hit in chain.from_iterable(found):

@@ -19,6 +19,7 @@ from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundE
 from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import Filters, PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
 from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.pages.excerpts import Line
 from otterwiki_semantic.web.pages.layout import (
     guarded,
     message_of,
@@ -29,6 +30,7 @@ from otterwiki_semantic.web.pages.layout import (
     render_part,
     status_of,
 )
+from otterwiki_semantic.web.pages.results import passage_excerpt
 
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 5, 8
 _MAX_NAME = 16
@@ -40,7 +42,7 @@ class LikelyPage(NamedTuple):
 
     path: str
     title: str
-    sentence: str = ""
+    excerpt: tuple[Line, ...] = ()
 
 
 @contextmanager
@@ -104,7 +106,7 @@ def _pages_about(name: str) -> Iterator[LikelyPage]:
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"), best_sentence=True)
     for hit in extension().index.search([words], options, context=SearchContext(is_logged=False))[0].results:
         if hit.relevant:
-            yield LikelyPage(hit.path, hit.title, hit.snippet[slice(*hit.best_sentence)] if hit.best_sentence else "")
+            yield LikelyPage(hit.path, hit.title, passage_excerpt(hit))
 
 
 def _title(path: str) -> str:

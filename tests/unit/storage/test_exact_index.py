@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -151,6 +152,12 @@ def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalo
         assert [candidate.path for candidate in found.candidates(ids)] == ["a", "b"]
         assert list(found.similarities(unit("embedded"), ids)) == ids[:1]
         assert [candidate.path for candidate, _ in found.nearest(unit("embedded"), 5)] == ["a"]
+
+
+def test_a_closed_catalog_frees_its_index_without_a_garbage_collection(catalog: Catalog) -> None:
+    index = weakref.ref(catalog.reader.exact_index())
+    catalog.close()
+    assert index() is None
 
 
 def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.embedding.vectors import vector_id
-from otterwiki_semantic.storage import exact_index_cache, vector_rows
+from otterwiki_semantic.storage import exact_index_cache
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.vector_store import StoredVector
 from tests.unit.storage.test_exact_index import put, unit
@@ -103,13 +103,6 @@ def test_another_format_reads_what_the_file_lacks(
     catalog = opened(tmp_path, after)
     assert reads_vectors(monkeypatch, catalog) == chunks_read
     assert answer(catalog) == expected
-
-
-def test_a_file_with_blocks_of_another_size_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_rows, "BLOCK", 2)
-    expected = without_snapshot(with_snapshot(tmp_path))
-    monkeypatch.undo()
-    assert (reads_vectors(monkeypatch, catalog := opened(tmp_path)), answer(catalog)) == (40, expected)
 
 
 def test_what_is_filled_in_stays_in_memory(place: Path) -> None:

@@ -105,8 +105,7 @@ def test_word_sets_say_which_words_each_chunk_has_while_pages_change(small: Smal
     def check() -> list[int]:
         index = small.catalog.reader.exact_index()
         ids = index.columns.ids[index.live].tolist()
-        stored = keywords.stored_words(ids)
-        texts = [" ".join(stored[chunk][: 1 if in_names else 2]).split() for chunk in ids]
+        texts = [" ".join(keywords.stored_words([chunk])[chunk][: 1 if in_names else 2]).split() for chunk in ids]
         found: list[int] = keywords.word_sets(words, index, index.find(ids), in_names=in_names).tolist()
         assert found == [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
         return found
