@@ -1,7 +1,7 @@
 """Suggest pages and sections whose names begin with the typed text, without the model.
 
-Every typed word must begin a word of the name, in any order; compounds match written together or apart. docs/api.md has the
-order of suggestions.
+Every typed word must begin a word of the name, in any order, or the text must contain the whole title; compounds match written
+together or apart. docs/api.md has the order of suggestions.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from typing import Literal, NamedTuple
 
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from otterwiki_semantic.content.analysis import fold, name_key, name_parts
+from otterwiki_semantic.content.analysis import NamePart, fold, name_key, name_parts
 from otterwiki_semantic.core.records import NO_URLS, PageSort, PageUrls, SuggestedLabel, SuggestedTag, SuggestRequest
 from otterwiki_semantic.search.query import merged_ranges
 from otterwiki_semantic.storage import Catalog, Filter, LabelId, SectionLabel, page_filter, with_key, with_words
@@ -47,13 +47,15 @@ class _Tier(IntEnum):
     TITLE_WORDS = 2
     PATH_WORDS = 3
     """All words are in the path or the title."""
-    HEADING = 4
-    HEADING_BEGINS = 5
-    HEADING_WORDS = 6
-    SECTION_WORDS = 7
+    TITLE_CONTAINED = 4
+    """The title or an alias is a part of the text."""
+    HEADING = 5
+    HEADING_BEGINS = 6
+    HEADING_WORDS = 7
+    SECTION_WORDS = 8
     """All words are in the heading, or in the page's title or path."""
-    CORRECTED_PAGE = 8
-    CORRECTED_SECTION = 9
+    CORRECTED_PAGE = 9
+    CORRECTED_SECTION = 10
 
 
 _OF_SECTIONS = {_Tier.HEADING, _Tier.HEADING_BEGINS, _Tier.HEADING_WORDS, _Tier.SECTION_WORDS, _Tier.CORRECTED_SECTION}
@@ -90,7 +92,7 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
             return _labels(catalog, [_Match(_Tier.NAME, 0, 0, page.path, 0, 0, False) for page in newest], "", (), (), urls)
         search = _Search(catalog, page_filter(request.filters), request.n)
         corrected: tuple[str, ...] = ()
-        search.add_spelled(text, words)
+        search.add_spelled(text, words, parts)
         if search.found_few and len(words) <= _MAX_CORRECTED:
             corrected = search.add_corrected(words)
         return _labels(catalog, search.best(), name_key(text), beginnings, corrected, urls)
@@ -118,14 +120,16 @@ class _Search:
         """Whether there are so few matches that words may be misspelled."""
         return len(self._found) < min(_FEW, self._count)
 
-    def add_spelled(self, text: str, prefixes: Sequence[str]) -> None:
-        """Add the names that begin with the text, or whose words begin with the prefixes."""
+    def add_spelled(self, text: str, prefixes: Sequence[str], parts: Sequence[NamePart]) -> None:
+        """Add the names that begin with the text, whose words begin with the prefixes, or that are some of its parts."""
         words = [[prefix] for prefix in prefixes]
         self._add(_Tier.NAME, with_key("key path_key", text))
         self._add(_Tier.TITLE_BEGINS, with_key("key", text, is_beginning=True))
         self._add(_Tier.TITLE_WORDS, with_words("words", words))
         self._add(_Tier.PATH_WORDS, with_key("path_key", text, is_beginning=True))
         self._add(_Tier.PATH_WORDS, with_words("words page_words", words))
+        contained = (text[one.start : other.end] for one, other in combinations(parts, 2))
+        self._add(_Tier.TITLE_CONTAINED, " OR ".join(filter(None, (with_key("key", name) for name in contained))))
         self._add(_Tier.HEADING, with_key("key", text))
         self._add(_Tier.HEADING_BEGINS, with_key("key", text, is_beginning=True))
         self._add(_Tier.HEADING_WORDS, with_words("words", words))

@@ -7,6 +7,7 @@ from otterwiki_semantic.content.analysis.languages import detect_language, funct
 from otterwiki_semantic.content.analysis.tokenizer import (
     ANALYSIS_VERSION,
     UNSPACED,
+    NamePart,
     Word,
     WordMatcher,
     fold,
