@@ -126,12 +126,10 @@ class KeywordIndex:
         With `in_names`, only words in headings and in the title, aliases and path of the page count.
         """
         ids = index.columns.ids[rows]
-        sets = np.zeros(len(ids), dtype=np.uint64)
         if not words:
-            return sets
-        known = self._lists.word_sets(words, index, in_names=in_names)
-        is_known = ids < len(known)
-        sets[is_known] = known[ids[is_known]]
+            return np.zeros(len(ids), dtype=np.uint64)
+        sets, last = self._lists.word_sets(words, ids, index, in_names=in_names)
+        is_known = ids <= last
         if not is_known.all():  # pages newer than the lists
             stored = self.stored_words(ids[~is_known].tolist())
             columns = slice(1) if in_names else slice(2)

@@ -81,17 +81,22 @@ class PostingLists:
         best = matching[np.argsort(-of_passing[matching], kind="stable")][:limit]
         return dict(zip(passing[best].tolist(), of_passing[best].tolist(), strict=True)), last
 
-    def word_sets(self, words: Sequence[str], index: ExactIndex, *, in_names: bool) -> WordSets:
-        """Return which of up to 64 words each chunk has, by chunk id, up to the last chunk that all lists know.
+    def word_sets(self, words: Sequence[str], chunks: Ids, index: ExactIndex, *, in_names: bool) -> tuple[WordSets, int]:
+        """Return which of up to 64 words each of the chunks has, and the last chunk that all lists know.
 
         With `in_names`, only words in headings and in titles, aliases and paths count.
         """
         lists, lengths = self.read(dict.fromkeys(words), index)
-        sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)
+        sets = np.zeros(len(chunks), dtype=np.uint64)
         for bit, word in enumerate(words):
-            ids = lists[word].ids[lists[word].in_name] if in_names else lists[word].ids
-            sets[ids[: np.searchsorted(ids, len(sets))]] |= np.uint64(1 << bit)
-        return sets
+            ids, _, in_name, _ = lists[word]
+            places = np.searchsorted(ids, chunks)
+            found = places < len(ids)
+            found[found] = ids[places[found]] == chunks[found]
+            if in_names:
+                found[found] = in_name[places[found]]
+            sets[found] |= np.uint64(1 << bit)
+        return sets, min(len(lengths) - 1, *(each.last_id for each in lists.values()))
 
     def read(self, words: Collection[str], index: ExactIndex) -> tuple[dict[str, _PostingList], Floats]:
         """Return the lists of words and the lengths of all chunks, reading the unknown ones."""
