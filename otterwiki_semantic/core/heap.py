@@ -1,4 +1,4 @@
-"""The memory of this process: what it has freed but not yet returned to the system, and garbage collections."""
+"""Return freed memory to the system, and exempt objects from garbage collection."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def trim_heap() -> None:
 
 
 def freeze_heap() -> None:
-    """Exclude all present objects from garbage collections, which take a third of a second with those of a large index.
+    """Exempt all objects that exist now from garbage collection: those of a large index make it take a third of a second.
 
-    They are still freed as soon as nothing refers to them, except in cycles.
+    They are still freed once nothing refers to them, unless they refer to each other.
     """
     gc.freeze()

@@ -20,7 +20,7 @@ _CACHED_NAMES = 50_000
 
 Words = tuple[str, ...]
 HeadingWords = tuple[tuple[Words, ...], Words]
-"""The words of each heading in a chunk, and those of all headings above and in the chunk, except the page's title."""
+"""The words of each heading in a chunk; and the words of all headings in and above the chunk, without the page's title."""
 
 
 @lru_cache(_CACHED_NAMES)

@@ -97,8 +97,9 @@ def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
     """Return pages that a name may refer to; for a path, similarly spelled pages, or else pages about it."""
     spelled = [LikelyPage(path, _title(path)) for path in (_paths_like(name) if is_path else ())]
     urls = page_urls()
+    # The wiki may be unable to open the page of this very name.
     shown = (page for page in spelled or _pages_about(name) if page.path != name and urls.shows(page.path))
-    return list(islice(shown, _LIKELY))  # the wiki may be unable to open the page of this name
+    return list(islice(shown, _LIKELY))
 
 
 def _pages_about(name: str) -> Iterator[LikelyPage]:
