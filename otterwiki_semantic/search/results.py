@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from otterwiki_semantic.content import Repository, excerpt_window
 from otterwiki_semantic.content.chunking import count_words
-from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown
+from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown, unpadded_tables
 from otterwiki_semantic.content.pages import parent_path
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import (
@@ -350,7 +350,10 @@ def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
     words = section_words if hit.relevant else 0
     source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
     own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
-    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # very long lines
+    limit = max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD)
+    if len(source.text) > limit:
+        source = replace(source, text=unpadded_tables(source.text))
+    if len(source.text) > limit:  # very long lines
         source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
     return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)
 

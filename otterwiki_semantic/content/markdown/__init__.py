@@ -7,5 +7,6 @@ from otterwiki_semantic.content.markdown.passage import (
     passage_markdown,
     row_cells,
     truncate_markdown,
+    unpadded_tables,
 )
 from otterwiki_semantic.content.markdown.plain_text import STRUCK, slug

@@ -21,6 +21,8 @@ _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
+_TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
+_PADDING = re.compile(r"(?<= ) +(?=\|)|(?<=---)-+")
 
 
 class _Kind(Enum):
@@ -208,6 +210,11 @@ def _is_table(lines: Sequence[str], at: int) -> bool:
 def is_table_rule(line: str) -> bool:
     """Whether a line could be the row of dashes below the head of a table."""
     return "-" in line and bool(_TABLE_RULE.match(line))
+
+
+def unpadded_tables(markdown: str) -> str:
+    """Return Markdown without what only aligns the columns of its tables."""
+    return _TABLE_LINE.sub(lambda line: _PADDING.sub("", line[0]), markdown)
 
 
 def row_cells(line: str) -> list[str]:

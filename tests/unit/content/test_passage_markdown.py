@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.markdown import passage_markdown, truncate_markdown
+from otterwiki_semantic.content.markdown import passage_markdown, truncate_markdown, unpadded_tables
 
 PAGE = """\
 # Restore
@@ -104,3 +104,8 @@ def test_no_code_is_left_open_and_nothing_is_announced_in_vain(page: str, start:
 def test_a_paragraph_is_cut_after_a_sentence() -> None:
     text = "The first sentence is here. The second one follows it. " * 20
     assert truncate_markdown(text, 100) == "The first sentence is here. The second one follows it. The first sentence is here."
+
+
+def test_a_table_without_padding_means_the_same() -> None:
+    table = "Two  spaces ----\n| a    | b --x  |\n| ---- | :----: |\n|      | `c  d`   |"
+    assert unpadded_tables(table) == "Two  spaces ----\n| a | b --x |\n| --- | :---: |\n| | `c  d` |"
