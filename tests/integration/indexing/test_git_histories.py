@@ -55,21 +55,22 @@ def force_push(repository: Path) -> None:
     git(repository, "push", "-qf", "origin", "main")
 
 
-def rebase(repository: Path) -> None:
+def diverge(repository: Path) -> None:
     git(repository, "checkout", "-qb", "topic")
     edit(repository, "Topic.md", "# Topic\n\n" + section("topic"))
     git(repository, "checkout", "-q", "main")
     edit(repository, "Garden.md", "# Garden\n\n" + section("roses"))
+
+
+def rebase(repository: Path) -> None:
+    diverge(repository)
     git(repository, "checkout", "-q", "topic")
     git(repository, "rebase", "-q", "main")
     git(repository, "push", "-q", "origin", "topic:main")
 
 
 def merge(repository: Path) -> None:
-    git(repository, "checkout", "-qb", "topic")
-    edit(repository, "Topic.md", "# Topic\n\n" + section("topic"))
-    git(repository, "checkout", "-q", "main")
-    edit(repository, "Garden.md", "# Garden\n\n" + section("roses"))
+    diverge(repository)
     git(repository, "merge", "-q", "--no-ff", "-m", "merged", "topic")
     git(repository, "push", "-q", "origin", "main")
 

@@ -68,6 +68,13 @@ class Wiki:
         self.index.start()
         return self.index
 
+    def started(self, settings: Settings | None = None) -> IndexEngine:
+        """Return an index that has all it needs from the server."""
+        self.up()
+        index = self.start(settings)
+        eventually(lambda: is_well(index))
+        return index
+
     def stop(self) -> None:
         if self.index is not None:
             self.index.close()
@@ -100,9 +107,7 @@ def answers_by_meaning(index: IndexEngine) -> bool:
 
 
 def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     assert answers_by_meaning(index)
     assert index.status().model == "openai:words"
     head = commit(wiki.settings.repository, BEES)
@@ -112,9 +117,7 @@ def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
 
 
 def test_a_start_sends_no_query(wiki: Wiki) -> None:
-    wiki.up()
-    first = wiki.start()
-    eventually(lambda: is_well(first))
+    wiki.started()
     wiki.server.asked.clear()
     index = wiki.start()
     serving = generation_of(index)
@@ -123,9 +126,7 @@ def test_a_start_sends_no_query(wiki: Wiki) -> None:
 
 
 def test_queries_of_one_request_are_embedded_in_one_and_fail_apart(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     queries = [f"{QUESTION} {number}" for number in range(32)]
     wiki.server.asked.clear()
     answers = index.search(queries, SearchOptions(mode=Mode.SEMANTIC))
@@ -145,9 +146,7 @@ def test_queries_of_one_request_are_embedded_in_one_and_fail_apart(wiki: Wiki) -
 
 
 def test_its_window_chooses_how_pages_are_divided(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     assert index.inspect_page("house/heating").window == 8192
     assert index.status().chunks == index.status().pages, "pages under 600 words are whole"
 
@@ -166,9 +165,7 @@ def test_an_index_that_begins_while_the_server_is_down_answers_by_words_and_is_b
 
 
 def test_pages_saved_while_the_server_is_down_are_pending_and_found_by_words(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     wiki.down()
     head = commit(wiki.settings.repository, BEES)
     index.notify()
@@ -198,9 +195,7 @@ def test_the_command_index_asks_a_model_that_was_out_of_reach_at_once_and_waits(
 
 
 def test_after_a_start_without_the_server_the_index_is_what_it_was(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     generation = index.status().generation
     wiki.stop()
     wiki.down()
@@ -216,9 +211,7 @@ def test_after_a_start_without_the_server_the_index_is_what_it_was(wiki: Wiki) -
 
 @pytest.mark.parametrize("change", ["dimension", "weights"])
 def test_another_model_of_the_same_name_is_noticed_and_the_index_built_anew(wiki: Wiki, change: str) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     generation = index.status().generation
     wiki.stop()
     if change == "dimension":
@@ -231,9 +224,7 @@ def test_another_model_of_the_same_name_is_noticed_and_the_index_built_anew(wiki
 
 
 def test_a_model_exchanged_while_it_is_used_spoils_nothing(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     generation = index.status().generation
     wiki.server.dimension = DIMENSION - 8
     head = commit(wiki.settings.repository, BEES)
@@ -244,9 +235,7 @@ def test_a_model_exchanged_while_it_is_used_spoils_nothing(wiki: Wiki) -> None:
 
 
 def test_another_chunk_profile_is_built_beside_and_takes_over_the_same_texts(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     whole = index.status().chunks
     index = wiki.start(replace(wiki.settings, chunks="minilm"))
     eventually(lambda: index.status().rebuild.state is RebuildState.DONE and is_well(index), 60)
@@ -255,9 +244,7 @@ def test_another_chunk_profile_is_built_beside_and_takes_over_the_same_texts(wik
 
 
 def test_the_key_is_told_to_nobody_but_the_server(wiki: Wiki, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     wiki.down()
     commit(wiki.settings.repository, BEES)
     index.notify()
@@ -272,9 +259,7 @@ def test_the_key_is_told_to_nobody_but_the_server(wiki: Wiki, caplog: pytest.Log
 
 
 def test_nobody_is_asked_in_vain(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     before = len(wiki.server.texts)
     answer = ask(index, "honey and hives", Mode.KEYWORD)
     assert answer.degraded is None
@@ -287,9 +272,7 @@ def test_nobody_is_asked_in_vain(wiki: Wiki) -> None:
 
 
 def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
-    wiki.up()
-    index = wiki.start(replace(wiki.settings, chunks="minilm", sync_interval=3600))
-    eventually(lambda: is_well(index))
+    index = wiki.started(replace(wiki.settings, chunks="minilm", sync_interval=3600))
     asked, may_answer = Event(), Event()
     embed = index.embedder.embed
 
@@ -314,9 +297,7 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
 
 
 def test_a_model_exchanged_for_one_of_the_same_size_is_noticed_when_the_server_is_back(wiki: Wiki) -> None:
-    wiki.up()
-    index = wiki.start()
-    eventually(lambda: is_well(index))
+    index = wiki.started()
     generation = index.status().generation
     wiki.down()
     commit(wiki.settings.repository, BEES)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock, call
+
 import pytest
 
 from otterwiki_semantic.content.word_cache import WordCache
 
 
 def test_a_word_is_computed_once() -> None:
-    asked: list[str] = []
-
-    def length(word: str) -> int:
-        asked.append(word)
-        return len(word)
-
+    length = Mock(side_effect=len)
     cache = WordCache(length)
     assert [cache[word] for word in ("otter", "pup", "otter")] == [5, 3, 5]
-    assert asked == ["otter", "pup"]
+    assert length.call_args_list == [call("otter"), call("pup")]
 
 
 def test_long_words_are_not_kept() -> None:
@@ -27,17 +24,12 @@ def test_long_words_are_not_kept() -> None:
 
 def test_the_words_of_late_survive_and_the_rest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.content.word_cache._CACHED_WORDS", 10)
-    asked: list[str] = []
-
-    def length(word: str) -> int:
-        asked.append(word)
-        return len(word)
-
+    length = Mock(side_effect=len)
     cache = WordCache(length)
     for number in range(100):
         assert cache["otter"] == 5
         assert cache[f"word{number}"] == len(f"word{number}")
-    assert asked.count("otter") == 1
+    assert length.call_args_list.count(call("otter")) == 1
     assert cache["word0"] == 5
-    assert asked.count("word0") == 2
+    assert length.call_args_list.count(call("word0")) == 2
     assert len(cache) + len(cache._before) <= 20
