@@ -169,7 +169,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 
     def at(self, unit: HitUnit) -> Hit:
-        """Return the result for one of its units: named after the unit's section, with the unit as its `best_sentence`."""
+        """Return the result for one of its units: named after its section, with this unit only, as its `best_sentence`."""
         number = page_number(self.kind, unit.anchor)
         fragment = f"#{unit.anchor}" if unit.anchor and self.kind in {None, FileKind.PDF} else ""
         return structs.replace(
@@ -181,7 +181,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
             url=self.url and self.url.partition("#")[0] + fragment,
             page_number=number,
             best_sentence=unit.range,
-            units=(),
+            units=(unit,),
         )
 
 

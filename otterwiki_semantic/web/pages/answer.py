@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import urljoin
 
 from flask import request
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
@@ -19,6 +21,7 @@ from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_part, status_of
+from otterwiki_semantic.web.pages.quotations import Quotation, quotations, with_code
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
@@ -38,6 +41,8 @@ class Sentence(NamedTuple):
     """A sentence with its notes, and why its sources do not support it, if they do not."""
 
     text: str
+    html: Markup
+    """The text, with code as code."""
     notes: tuple[Note, ...]
     doubt: str | None
 
@@ -107,12 +112,11 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
     written = [list(group) for _, group in groupby(found.answer, key=lambda each: (each.block, each.kind))]
     blocks = [Block(group[0].kind, tuple(_sentence(each, numbered, doubts) for each in group)) for group in written]
     notes = [_note(number, hit) for number, hit in numbered.values()] if blocks else []
-    quoted = [found.sources[group[0].sources[0]] for group in written] if found.is_extractive else []
     return render_part(
         "answer.html",
         answer=found,
         blocks=blocks,
-        extracts=_extracts(blocks, quoted) if quoted else (),
+        quoted=list(_quoted(found, numbered)) if found.is_extractive else (),
         notes=notes,
         markdown=_markdown(blocks, notes),
         message=message or found.message,
@@ -130,27 +134,27 @@ def _note(number: int, hit: Hit, sentence: str = "") -> Note:
 def _in_page_order(found: GroundedAnswer) -> tuple[AnswerSentence, ...]:
     """Return the quoted sentences grouped by section, the best section first, and in page order within a section."""
     hits = [found.sources[each.sources[0]] for each in found.answer]
-    sections = [(hit.path, hit.breadcrumb) for hit in hits]
-    places = [(sections.index(section), hit.start_line, hit.best_sentence) for section, hit in zip(sections, hits, strict=True)]
+    sections = list(map(_section, hits))
+    places = [(sections.index(_section(hit)), hit.start_line, hit.best_sentence) for hit in hits]
     return tuple(found.answer[place] for place in sorted(range(len(places)), key=places.__getitem__))
+
+
+def _quoted(found: GroundedAnswer, numbered: dict[int, tuple[int, Hit]]) -> Iterator[tuple[Note, list[Quotation]]]:
+    """Yield each section that is quoted, with what is quoted from it."""
+    for _, group in groupby(found.answer, key=lambda each: _section(found.sources[each.sources[0]])):
+        section = list(group)
+        yield _note(*numbered[section[0].sources[0]]), quotations((each, found.sources[each.sources[0]]) for each in section)
+
+
+def _section(hit: Hit) -> tuple[str, str]:
+    return hit.path, hit.breadcrumb
 
 
 def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], doubts: dict[str, str]) -> Sentence:
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
     notes = tuple(_note(*numbered[place], sentence.text) for place in sentence.sources)
-    return Sentence(sentence.text, notes, doubt)
-
-
-def _extracts(blocks: list[Block], hits: list[Hit]) -> list[list[tuple[Block, bool]]]:
-    """Return the quotations by source, each with whether text between it and the one before is left out."""
-    quoted = zip(blocks, [False, *(_leaves_out(*each) for each in pairwise(hits))], strict=True)
-    return [list(group) for _, group in groupby(quoted, key=lambda each: [note.name for note in each[0].sentences[0].notes])]
-
-
-def _leaves_out(first: Hit, second: Hit) -> bool:
-    if first.snippet != second.snippet or not first.best_sentence or not second.best_sentence:
-        return True
-    return any(map(str.isalpha, first.snippet[first.best_sentence[1] : second.best_sentence[0]]))
+    sources = "\n".join(numbered[place][1].markdown or "" for place in sentence.sources)
+    return Sentence(sentence.text, with_code(sentence.text, sources), notes, doubt)
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:

@@ -1,0 +1,84 @@
+"""What an answer quotes from pages, as it is shown: paragraphs, lists, tables, code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from markupsafe import Markup, escape
+
+from otterwiki_semantic.content.markdown import STRUCK
+from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
+
+_CELL = " | "
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
+
+
+class Quotation(NamedTuple):
+    """Adjacent quotations of one kind: the sentences of a paragraph, the items of a list, the rows of a table, or code."""
+
+    kind: Literal["text", "items", "steps", "rows", "code"]
+    texts: Sequence[Markup]
+    rows: Sequence[Sequence[Markup]] = ()
+    """The cells of rows."""
+    names: Sequence[Markup] = ()
+    """The names of the columns of rows, or nothing."""
+
+
+def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]:
+    """Return what is quoted from a section; the `hits` are named after the quoted units, and in page order."""
+    found: list[Quotation] = []
+    before: Hit | None = None
+    for sentence, hit in section:
+        quoted = _quotation(sentence, hit)
+        if found and before and _continues(before, hit, found[-1], quoted):
+            last = found.pop()
+            gap = [Markup("…")] if quoted.kind == "text" and _leaves_out(before, hit) else []
+            quoted = last._replace(texts=[*last.texts, *gap, *quoted.texts], rows=[*last.rows, *quoted.rows])
+        found.append(quoted)
+        before = hit
+    return found
+
+
+def with_code(text: str, markdown: str | None) -> Markup:
+    """Return plain text as HTML; what its source's Markdown has as code is code."""
+    spans = {match[2].strip() for match in _CODE_SPAN.finditer(markdown or "")}
+    longest_first = sorted(map(re.escape, spans), key=len, reverse=True)
+    parts = re.split(rf"(?<!\w)({'|'.join(longest_first)})(?!\w)", text) if spans else [text]
+    return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+
+
+def _quotation(sentence: AnswerSentence, hit: Hit) -> Quotation:
+    text = with_code(sentence.text, hit.markdown)
+    unit: HitUnit | None = next(iter(hit.units), None)
+    if sentence.kind == "item":
+        return Quotation("steps", [text])
+    if sentence.kind == "code":
+        return Quotation("code", [escape(sentence.text)])
+    if unit and unit.kind is UnitKind.ROW and STRUCK not in hit.snippet[slice(*unit.range)]:
+        cells, names = _cells(hit, unit.range), _cells(hit, unit.header) if unit.header else []
+        return Quotation("rows", [], [cells], names)
+    return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [text])
+
+
+def _cells(hit: Hit, place: tuple[int, int]) -> list[Markup]:
+    return [with_code(cell.strip(), hit.markdown) for cell in f" {hit.snippet[slice(*place)]} ".split(_CELL)]
+
+
+def _continues(before: Hit, hit: Hit, last: Quotation, quoted: Quotation) -> bool:
+    """Return whether a quotation belongs to the paragraph, list or table of the last one."""
+    if last.kind != quoted.kind or last.names != quoted.names or quoted.kind == "code":
+        return False
+    return quoted.kind != "text" or "\n" not in (_between(before, hit) or "\n")
+
+
+def _leaves_out(before: Hit, hit: Hit) -> bool:
+    return any(map(str.isalpha, _between(before, hit) or ""))
+
+
+def _between(before: Hit, hit: Hit) -> str | None:
+    """Return the text between two quotations of a passage; None if they are of different passages."""
+    if before.snippet != hit.snippet or not before.best_sentence or not hit.best_sentence:
+        return None
+    return before.snippet[before.best_sentence[1] : hit.best_sentence[0]]

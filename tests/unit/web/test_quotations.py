@@ -1,0 +1,36 @@
+"""An answer without a model shows what it quotes as the page has it: paragraphs, lists, tables, code."""
+
+from __future__ import annotations
+
+from msgspec import convert
+
+from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
+from otterwiki_semantic.web.pages.quotations import quotations, with_code
+from tests.support.hits import make_hit
+
+TEXT = "Use rsync. Wait. Then run make.\n\nDone.\n\n- one\n\nkind | kept\nnightly | 14\nweekly | ~~8~~"
+
+
+def quoted(text: str, kind: UnitKind, header: tuple[int, int] | None = None) -> tuple[AnswerSentence, Hit]:
+    place = (TEXT.index(text), TEXT.index(text) + len(text))
+    at = {"section": "", "section_path": ["Page"], "anchor": "", "start_line": 1, "end_line": 1}
+    unit = convert({"range": place, "kind": kind, "score": 1.0, "coverage": 1.0, "header": header, **at}, HitUnit)
+    return AnswerSentence(text, (0,), True), make_hit(snippet=TEXT, markdown="Then run `make`.").at(unit)
+
+
+def test_quotations_are_shown_as_their_page_has_them() -> None:
+    header = (TEXT.index("kind"), TEXT.index("\nnightly"))
+    sentences = [quoted(text, UnitKind.SENTENCE) for text in ("Use rsync.", "Then run make.", "Done.")]
+    rows = [quoted(text, UnitKind.ROW, header) for text in ("nightly | 14", "weekly | ~~8~~")]
+    assert [tuple(each) for each in quotations([*sentences, quoted("- one", UnitKind.ITEM), *rows])] == [
+        ("text", ["Use rsync.", "…", "Then run <code>make</code>."], [], ()),
+        ("text", ["Done."], (), ()),
+        ("items", ["- one"], (), ()),
+        ("rows", [], [["nightly", "14"]], ["kind", "kept"]),
+        ("text", ["weekly | ~~8~~"], (), ()),  # of which a part no longer holds
+    ]
+
+
+def test_code_is_what_its_source_has_as_code() -> None:
+    shown = with_code("<b> sets a-b and a, not ab.", "Use ``a`` or `a-b`, `unclosed.")
+    assert shown == "&lt;b&gt; sets <code>a-b</code> and <code>a</code>, not ab."
