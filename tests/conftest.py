@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from tests.support import fork_server
+from tests.support.fake_time import Clock
 from tests.support.light_parts import NICE, SESSION, SITE
 from tests.support.outliving import note_session, outliving_processes
 
@@ -94,6 +95,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000)
     gc.enable()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,8 @@ HEALTH = "/-/semantic-search/health"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with a link to nothing and a question without an answer; its own browser is the administrator's."""
     place = tmp_path_factory.mktemp("health")
-    commit(copy_demo(tmp_path_factory, place), {"links.md": "# Links\n\nSee [[The plan|plans/next year]].\n"})
+    pages = {"links.md": "# Links\n\nSee [[The plan|plans/next year]].\n", "archive/next year.md": "# Next year\n"}
+    commit(copy_demo(tmp_path_factory, place), pages)
     with serve(place, SEMANTIC_SEARCH_LOG="true") as live:
         live.wait_until_indexed()
         live.log_in()
@@ -45,6 +46,9 @@ def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, 
         expect(page.locator("p", has_text="Wireless will link to Remote access.")).to_be_visible()
         page.get_by_role("link", name="Network", exact=True).click()
         expect(page.locator("p", has_text="Network will link to Remote access.")).to_be_visible()
+        page.get_by_role("link", name="Cancel").click()
+        broken.get_by_role("link", name="Change link").click()
+        expect(page.locator(".semantic-added")).to_have_text("+See [[The plan|archive/next year]].")
         page.get_by_role("link", name="Cancel").click()
         broken.get_by_role("link", name="Links", exact=True).click()
         expect(page).to_have_url(f"{site.url}/links#links")

@@ -23,6 +23,15 @@ class FakeTime:
         set_jitter(monkeypatch, share=1)
 
 
+class Clock:
+    """A time that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def set_jitter(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     """Make every pause before a retry this share of its longest."""
     monkeypatch.setattr(tenacity.wait, "random", SimpleNamespace(uniform=lambda _, longest: share * longest))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from itertools import takewhile
+from operator import itemgetter
 from typing import NamedTuple
+from urllib.parse import quote
 
 from otterwiki_semantic.content.excerpts import row_parts
 from otterwiki_semantic.content.markdown import is_table_rule, row_cells
@@ -52,18 +54,37 @@ class Occurrence(NamedTuple):
 
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
     """Return the first link on the page `source` to each of the pages with these keys, as a path; ignores code."""
-    text = without_code(markdown)
-    targets = [(match.start(), wiki_link_target(match[1])) for match in _WIKI_LINK.finditer(text)]
-    targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
     found: dict[str, Occurrence] = {}
     line, counted = 1, 0
-    for start, url in sorted(targets):
-        line, counted = line + text.count("\n", counted, start), start
-        resolved = resolve_link(Link(url, ""), source)
+    for start, _, link in _links(markdown):
+        line, counted = line + markdown.count("\n", counted, start), start
+        resolved = resolve_link(link, source)
         key = page_key(resolved) if resolved else ""
         if resolved and key in keys and key not in found:
             found[key] = Occurrence(resolved, line)
     return found
+
+
+def redirect_links(markdown: str, source: str, key: str, path: str) -> str:
+    """Return the page `source` with its links to the page with this key leading to a path, with the same anchors."""
+    for start, end, link in reversed(_links(markdown)):
+        target = resolve_link(link, source)
+        if target and page_key(target) == key:
+            anchor = "".join(markdown[start:end].partition("#")[1:])
+            markdown = f"{markdown[:start]}{path if link.is_wiki_link else quote(f'/{path}')}{anchor}{markdown[end:]}"
+    return markdown
+
+
+def _links(markdown: str) -> list[tuple[int, int, Link]]:
+    """Return the links of a page, not in code, in order, with the ranges of their targets."""
+    text = without_code(markdown)
+    found = [(*match.span(match.lastindex or 0), Link(match[1] or match[2], "")) for match in _TARGET.finditer(text)]
+    for match in _WIKI_LINK.finditer(text):
+        shown, _, target = match[1].partition("|")
+        written = target.strip() or shown.strip()
+        start = match.start(1) + match[1].rindex(written)
+        found.append((start, start + len(written), Link(wiki_link_target(match[1]), "", is_wiki_link=True)))
+    return sorted(found, key=itemgetter(0))
 
 
 def prose(markdown: str) -> str:

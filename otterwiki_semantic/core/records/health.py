@@ -65,7 +65,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing: str | None = None
     """Of a broken link: the path of the page that does not exist, as it is written in the first of the `pages`."""
     target: PlaceInPage | None = None
-    """Of a mention: the page that is named."""
+    """Of a mention: the page that is named. Of a broken link: the only page with that name, if there is one."""
     neighbours: tuple[PlaceInPage, ...] = ()
     """Nearby pages. For a stale page, they changed after it did; for an orphan, they are related to it."""
     queries: tuple[str, ...] = ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from mimetypes import guess_type
 from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
+from rapidfuzz.distance import Prefix
 
 from otterwiki_semantic.content.analysis import name_key, words
 from otterwiki_semantic.content.pages import find_links, find_name, page_key, prose
@@ -26,6 +27,7 @@ _VIEWS = {
 }
 """Parts of the wiki's own addresses that follow the path of a page."""
 
+_FOLDER_PAGE = "/index"
 _LEAST_LETTERS = 3
 _MOST_WORDS = 8
 """Longer titles are sentences."""
@@ -71,6 +73,26 @@ def find_broken_links(survey: Survey) -> Findings:
     return _located(survey, {target: broken[target] for target in wanted})
 
 
+def _namesakes(survey: Survey, targets: Iterable[str]) -> dict[str, PlaceInPage]:
+    """Return, for missing pages, the page with the same name, or the one of them that has more of the folders in common."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for page in survey.by_path.values():
+        names[_parts(page.key)[0]].append(page.path)
+    found = {}
+    for target in targets:
+        parts = _parts(target)
+        common = {path: Prefix.similarity(parts, _parts(survey.by_path[path].key)) for path in names.get(parts[0], ())}
+        nearest = [path for path, count in common.items() if count == max(common.values())]
+        if len(nearest) == 1:
+            found[target] = survey.page(nearest[0])
+    return found
+
+
+def _parts(key: str) -> list[str]:
+    """Return the name of a page and its folders, the innermost first; a folder's page is named after the folder."""
+    return key.removesuffix(_FOLDER_PAGE).split("/")[::-1]
+
+
 def _is_elsewhere(target: str, source: str, files: frozenset[str]) -> bool:
     """Whether a link leads to an attachment, or to one of the wiki's own addresses."""
     parts = target.split("/")
@@ -89,11 +111,13 @@ def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
         for target, link in find_links(markdown, path, wanted[path]).items():
             found[path, target] = link.text, survey.section(path, link.line)
     findings = []
+    namesakes = _namesakes(survey, broken)
     for target, sources in broken.items():
         links = [found.get((path, target)) or (target, survey.page(path)) for path in sources[:MAX_PAGES]]
         missing = next((text for text, _ in links if text != target), target)
         places = [place for _, place in links]
-        findings.append(new_finding(FindingKind.BROKEN_LINK, target, pages=places, total_pages=len(sources), missing=missing))
+        facts = {"total_pages": len(sources), "missing": missing, "target": namesakes.get(target)}
+        findings.append(new_finding(FindingKind.BROKEN_LINK, target, pages=places, **facts))
     return findings
 
 

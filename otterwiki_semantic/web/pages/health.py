@@ -8,7 +8,7 @@ from flask import Blueprint, flash, redirect, request, session, url_for
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
-from otterwiki_semantic.content.pages import unified_diff
+from otterwiki_semantic.content.pages import page_key, redirect_links, unified_diff
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameter_parsing import page_path, parse_parameters
@@ -20,6 +20,7 @@ from otterwiki_semantic.core.records import (
     HealthRequest,
     Mention,
     PageRequest,
+    PageView,
     query_text,
 )
 from otterwiki_semantic.web.auth import has_permission
@@ -71,10 +72,10 @@ def health() -> ResponseReturnValue:
 def link() -> ResponseReturnValue:
     """Return the edit that links a page's first mention of each `target`, in the wiki's own form for saving.
 
-    With `append`, links to targets that the page does not mention are added at its end. If `page` is given several times, the
-    first page is edited, and the others are offered instead.
+    With `append`, links to targets that the page does not mention are added at its end. With `missing`, links to this page are
+    changed to the target. If `page` is given several times, the first page is edited, and the others are offered instead.
     """
-    values: dict[str, Any] = {"is_appended": "append" in request.args}
+    values: dict[str, Any] = {"is_appended": "append" in request.args, "missing": request.args.get("missing")}
     status = 200
     try:
         reader = extension().pages
@@ -83,22 +84,32 @@ def link() -> ResponseReturnValue:
         ]
         targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [""]]
         page = sources[0]
-        mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
-        linked = [each for each in mentions if each.path in targets and each.link]
-        text = page.content
-        for each in reversed(linked):  # mentions are in the order of the text
-            text = f"{text[: each.start]}{each.link}{text[each.end :]}"
-        if values["is_appended"] and not linked:
-            linked = [each for each in map(_reference, targets) if each.link and each.link not in text]
-            text = "\n\n".join((text.rstrip(), *(str(each.link) for each in linked)))
-        if linked:
+        if missing := values["missing"]:
+            linked = [_reference(targets[0])]
+            text = redirect_links(page.content, page.path, page_key(missing), targets[0])
+        else:
+            text, linked = _with_links(page, targets, is_appended=values["is_appended"])
+        if text != page.content:
             lines = unified_diff(f"{page.content.rstrip()}\n", f"{text.rstrip()}\n", ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             values |= {"page": page, "linked": linked, "text": text, "diff": diff, "targets": targets}
             values["sources"] = sorted(sources, key=lambda each: each.title) if sources[1:] else []
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
-    return render_page("health_link.html", title="Add links", **values), status
+    return render_page("health_link.html", title="Change links" if values["missing"] else "Add links", **values), status
+
+
+def _with_links(page: PageView, targets: list[str], *, is_appended: bool) -> tuple[str, list[Mention]]:
+    """Return a page's text with links to other pages, and what they link: mentions, or if there are none the pages."""
+    mentions = extension().index.draft_links(DraftRequest(page.content, page.path), page_urls()).mentions
+    linked = [each for each in mentions if each.path in targets and each.link]
+    text = page.content
+    for each in reversed(linked):  # mentions are in the order of the text
+        text = f"{text[: each.start]}{each.link}{text[each.end :]}"
+    if is_appended and not linked:
+        linked = [each for each in map(_reference, targets) if each.link and each.link not in text]
+        text = "\n\n".join((text.rstrip(), *(str(each.link) for each in linked)))
+    return text, linked
 
 
 def _reference(path: str) -> Mention:

@@ -152,7 +152,10 @@ def test_links_to_nothing_name_the_sections_that_have_them(shared: IndexEngine) 
 
 
 def test_a_page_that_is_created_ends_a_finding(index: IndexEngine, settings: Settings) -> None:
+    follow(index, settings, {"old/attic.md": "# One\n", "old/rooms/attic/index.md": "# Two\n"})
     before = report(index)
+    (finding,) = (each for each in before.findings if each.missing)
+    assert getattr(finding.target, "path", "") == "old/rooms/attic/index", "it has more of the folders"
     follow(index, settings, {"rooms/attic.md": "# Attic\n\nIt is warm below the roof.\n"})
     after = report(index, FindingKind.BROKEN_LINK)
     assert (after.findings, after.open) == ((), 0)

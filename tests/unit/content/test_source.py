@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from otterwiki_semantic.content.pages import find_links, find_name, prose
+from otterwiki_semantic.content.pages import find_links, find_name, prose, redirect_links
 
 PAGE = """\
 ---
@@ -37,6 +37,12 @@ def test_links_are_found_as_they_are_written_but_not_in_code() -> None:
         "some page": ("Some Page", 6),
         "far": ("Far", 17),
     }
+
+
+def test_links_to_a_page_are_redirected_with_their_anchors() -> None:
+    assert redirect_links(PAGE, "a/b", "far", "near/by day") == PAGE.replace("../Far#part", "/near/by%20day#part")
+    changed = redirect_links("[[x|Old#a]] [[ Old ]] [x](./old) `[[Old]]`", "a", "old", "new")
+    assert changed == "[[x|new#a]] [[ new ]] [x](/new) `[[Old]]`"
 
 
 def test_a_name_is_found_in_running_text_alone() -> None:

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from tests.support.fake_time import Clock
 
 
 def test_a_cooldown_is_active_from_its_start_until_its_seconds_are_over(clock: Clock) -> None:

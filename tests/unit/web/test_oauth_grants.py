@@ -18,23 +18,10 @@ from otterwiki_semantic.web.oauth_grants import (
     ConnectionsUnavailableError,
     TooManyConnectionsError,
 )
+from tests.support.fake_time import Clock
 from tests.support.processes import another_process_holds
 
 ASKED = ConsentRequest("client", "Prográm", "https://c.example.org/", True, "challenge", "https://m.example.org", None, 9e9)
-
-
-class Clock:
-    """A time that the test moves."""
-
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
