@@ -265,8 +265,8 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def extract(self, extracts: Sequence[Extract]) -> None:
-        for place, (_, texts, kind) in enumerate(extracts):
-            for text in texts:
+        for place, extract in enumerate(extracts):
+            for text, kind in extract.statements:
                 self.add(Statement(text, kind, place, (place + 1,)), None)
 
     def add(self, statement: Statement, reason: str | None) -> None:

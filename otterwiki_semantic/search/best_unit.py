@@ -38,6 +38,7 @@ _TYPE_WEIGHT = 1.0
 _CODE_WEIGHT = -2.0
 _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 """Kinds of units that only label other units."""
+_SAYING = frozenset({UnitKind.SENTENCE, UnitKind.ITEM})
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
 _ANNOUNCING = (":", "：")
@@ -215,6 +216,8 @@ class ScoredUnit(NamedTuple):
     """The range of the table's header, if the unit is a row."""
     items: tuple[Range, ...]
     """The ranges of the items of the list that contains the unit or is announced by it."""
+    code: Range | None
+    """The range of the code that follows the unit, at once or after a sentence that announces it."""
     similarity: float | None = None
     """Similarity to the query, on the bundled model's scale; None if the unit is not embedded."""
 
@@ -278,7 +281,7 @@ class UnitChooser:
         scored, sections = [], chunk.sections
         named = {place for place, section in enumerate(sections) if self._name and name_key(section.heading) == self._name}
         names = chunk.text[: chunk.prefix_length].rstrip()
-        for unit, header, items in _candidates(chunk):
+        for unit, header, items, code in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
             columns = chunk.text[slice(*header)] if header else ""
             found = set[str]()
@@ -290,7 +293,7 @@ class UnitChooser:
             covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
             prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named)
-            scored.append(ScoredUnit(unit, text, prior, covered, header, items))
+            scored.append(ScoredUnit(unit, text, prior, covered, header, items, code))
         return sorted(scored, key=_best_first)
 
     @cached_property
@@ -324,12 +327,12 @@ def _best_first(unit: ScoredUnit) -> tuple[float, int]:
     return -unit.score, unit.unit.start
 
 
-def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...]]]:
-    """Return the candidate units of a chunk, with their table's header and the list that they belong to or announce.
+def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...], Range | None]]:
+    """Return the candidate units of a chunk, with their table's header, the list they belong to or announce, and their code.
 
     Units of a few words are mostly labels and are dropped if there are longer ones.
     """
-    lists = _lists(chunk)
+    lists, codes = _lists(chunk), _codes(chunk)
     header: Range | None = None
     found, telling = [], []
     for unit in chunk.units:
@@ -338,7 +341,7 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
         if unit.kind in _NAMES:
             continue
         is_row = unit.kind is UnitKind.ROW
-        found.append((unit, header if is_row else None, lists.get(unit, ())))
+        found.append((unit, header if is_row else None, lists.get(unit, ()), codes.get(unit)))
         if is_row or unit.kind is UnitKind.CODE or len(chunk.text[unit.start : unit.end].split()) >= _LEAST_WORDS:
             telling.append(found[-1])
     return telling or found
@@ -355,3 +358,16 @@ def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
             lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
         before = units[-1]
     return lists
+
+
+def _codes(chunk: StoredChunk) -> dict[Unit, Range]:
+    """Return the range of the code after each sentence or item that it follows, at once or after an announcing sentence."""
+    codes: dict[Unit, Range] = {}
+    before: list[Unit] = []
+    for (section, is_code), group in groupby(chunk.units, key=lambda unit: (unit.section, unit.kind is UnitKind.CODE)):
+        units = list(group)
+        if is_code and (said := [unit for unit in before if unit.section == section]):
+            count = 2 if chunk.text[: said[-1].end].endswith(_ANNOUNCING) else 1
+            codes |= dict.fromkeys(said[-count:], (units[0].start, units[-1].end))
+        before = [unit for unit in units if unit.kind in _SAYING]
+    return codes

@@ -240,6 +240,7 @@ def _hit_unit(scored: ScoredUnit, chunk: StoredChunk) -> HitUnit:
         coverage=_rounded(scored.coverage),
         header=scored.header,
         items=scored.items,
+        code=scored.code,
     )
 
 

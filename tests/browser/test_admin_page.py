@@ -126,7 +126,7 @@ def test_progress_is_shown_while_pages_are_indexed(
         text = live.get(ADMIN).text
         assert "SEMANTIC_SEARCH_LOG=true" in text
         assert "constitutional" not in text, "nothing is kept of searches unless it is switched on"
-        assert "No test questions are configured" in text
+        assert "To check search once a day" in text
 
 
 def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki) -> None:

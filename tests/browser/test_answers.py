@@ -38,13 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator
     """A wiki with two pages that differ, answered by a model that follows a script."""
     place = tmp_path_factory.mktemp("scripted")
     repository = make_repository(place / "repository", PAGES)
-    with LiveWiki(
-        repository,
-        place / "index",
-        SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=chat.url,
-        SEMANTIC_ANSWERS_PER_HOUR="0",
-    ) as live:
+    with LiveWiki(repository, place / "index", **chat.settings, SEMANTIC_ANSWERS_PER_HOUR="0") as live:
         live.wait_until_indexed()
         yield live
 

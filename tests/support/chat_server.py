@@ -110,6 +110,7 @@ class ChatServer:
         self._http = _Http(_Asked)
         self._http.owner = self
         self.url = self._http.url
+        self.settings: dict[str, Any] = {"SEMANTIC_ANSWERS": "openai:small", "SEMANTIC_ANSWERS_URL": self.url}
 
     def __enter__(self) -> Self:
         self._http.__enter__()

@@ -32,12 +32,7 @@ def endless(chat: ChatServer) -> ChatServer:
 def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     """A wiki on the server that the test names; an answer may take up to ten minutes."""
     place = tmp_path_factory.mktemp("answers")
-    settings: dict[str, Any] = {
-        "SEMANTIC_ANSWERS": "openai:small",
-        "SEMANTIC_ANSWERS_URL": chat.url,
-        "SEMANTIC_ANSWERS_SECONDS": "600",
-        "SEMANTIC_ANSWERS_PER_HOUR": "0",
-    }
+    settings: dict[str, Any] = {**chat.settings, "SEMANTIC_ANSWERS_SECONDS": "600", "SEMANTIC_ANSWERS_PER_HOUR": "0"}
     with request.param.wiki(make_repository(place / "repository", PAGES), place / "index", **settings) as wiki:
         wiki.wait_until_indexed()
         yield wiki

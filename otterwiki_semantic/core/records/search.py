@@ -74,6 +74,8 @@ class HitUnit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of a row: where the header of its table stands."""
     items: tuple[tuple[int, int], ...] = ()
     """Of an item, or of a sentence that announces a list: where all items of the list stand."""
+    code: tuple[int, int] | None = None
+    """Of a sentence or item that code follows, at once or after a sentence that announces it: where the code stands."""
 
 
 class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):

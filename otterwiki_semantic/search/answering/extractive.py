@@ -1,8 +1,8 @@
 """Answer without a generative model, by quoting the best units of the passages.
 
 The lead answers on its own: it has the number, time, person or command that the question asks for. Up to three more units are
-added if they contribute something about it. If the best units are not near enough to the question, there is no answer.
-docs/ask.md has the accuracy.
+added if they contribute something about it. A sentence that begins with a pronoun brings the previous one, and one before code
+brings the code. If the best units are not near enough to the question, there is no answer. docs/ask.md has the accuracy.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from otterwiki_semantic.content import row_parts
+from otterwiki_semantic.content.analysis import fold, sentence_ranges
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
+from otterwiki_semantic.search.answering.languages import vocabulary
 from otterwiki_semantic.search.answering.statements import StatementKind
 from otterwiki_semantic.search.best_unit import AnswerType, answer_type, has_answer, is_question
 
@@ -57,6 +61,15 @@ class Extract(NamedTuple):
     texts: tuple[str, ...]
     """A single text, or the items of a list."""
     kind: StatementKind
+    code: tuple[str, str] = ("", "")
+    """A sentence that announces code, and the code, if they follow the text."""
+
+    @property
+    def statements(self) -> list[tuple[str, StatementKind]]:
+        """All texts with their kinds."""
+        announcement, code = self.code
+        found = *((text, self.kind) for text in self.texts), (announcement, StatementKind.SENTENCE), (code, StatementKind.CODE)
+        return [each for each in found if each[0]]
 
 
 def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
@@ -64,14 +77,14 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
 
     The question tells a row apart from the others of its table, or they are part of the lead.
     """
-    ranked = _ranked(hits)
+    ranked = _ranked(hits, languages)
     kind = answer_type(question, languages)
     lead = _lead(ranked, kind, languages)
     if lead is None:
         return []
     extracts, more = [each.answer(kind) for each in _peers(lead, ranked)], list[_Candidate]()
-    shown = " ".join(chain.from_iterable(each.texts for each in extracts)).casefold()
-    words = len(shown.split())
+    shown = " ".join(text for each in extracts for text, _ in each.statements).casefold()
+    words = sum(len(text.split()) for each in extracts for text in each.texts)
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
         is_other = each is not lead and not each.shares_table(lead)
@@ -88,7 +101,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
 
 def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:
     """Return the unit of the relevant results, which must have `units`, that answers a question on its own, if any does."""
-    ranked = _ranked(hits)
+    ranked = [each._replace(unit=replace(each.unit, code=None)) for each in _ranked(hits, languages)]  # a lead is short
     if not ranked or not is_question(question, languages):
         return None
     kind = answer_type(question, languages)
@@ -99,15 +112,26 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
     return Lead("\n".join(texts), hits.index(lead.hit), lead.unit)
 
 
-def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
+def _ranked(hits: Iterable[Hit], languages: Sequence[str]) -> list[_Candidate]:
+    pronouns = frozenset[str]().union(*(vocabulary(each).pronouns for each in languages))
     found: list[_Candidate] = []
     for hit in hits:
         if hit.relevant and hit.units:
             visible = hit.snippet
             if STRUCK in visible:
                 visible = _STRUCK_OUT.sub(lambda match: " " * len(match[0]), visible)
-            found += [_Candidate(hit, unit, visible) for unit in hit.units]
+            found += [_Candidate(hit, _with_antecedent(unit, hit, pronouns), visible) for unit in hit.units]
     return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
+
+
+def _with_antecedent(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
+    """Return a sentence with the one before it in the paragraph if it begins with a pronoun."""
+    start, end = unit.range
+    first = max(hit.snippet.rfind("\n", 0, start) + 1, hit.prefix_length)
+    if unit.kind is not UnitKind.SENTENCE or pronouns.isdisjoint(fold(hit.snippet[start:end]).split()[:1]):
+        return unit
+    before = sentence_ranges(hit.snippet[:start], first)
+    return replace(unit, range=(before[-1][0], end)) if before else unit
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
@@ -152,18 +176,27 @@ class _Candidate(NamedTuple):
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
-        return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
+        text = f"{self.text}{''.join(self.code)}"
+        return not text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, text, languages))
 
     def answer(self, kind: AnswerType | None) -> Extract:
         """Return the answer to a question of a type: the unit, or the list with the steps."""
         if kind is not AnswerType.STEPS or not self.unit.items:
-            return self.extract()
+            return self.extract()._replace(code=self.code)
         return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 
     def extract(self) -> Extract:
         """Return the unit alone."""
         kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
         return Extract(self.hit.at(self.unit), (self.text,), kind)
+
+    @property
+    def code(self) -> tuple[str, str]:
+        """The sentence between the unit and the code that follows it, and the code; empty texts if there is none."""
+        if self.unit.code is None:
+            return "", ""
+        start, end = self.unit.code
+        return " ".join(self.visible[self.unit.range[1] : start].split()), self.hit.snippet[start:end]
 
     def _text(self, place: tuple[int, int]) -> str:
         """Return a unit that is readable on its own; rows get the names of their columns."""

@@ -103,7 +103,7 @@ def tools(path: str | None = None) -> Iterator[dict[str, str]]:
         yield _tool("Map of the wiki", "Map", "fa-map", "semantic_pages.map")
     inspected = request.args.get("path") if request.endpoint == _INSPECTION else path if request.endpoint in VIEWS else None
     if inspected and has_permission("ADMIN"):
-        yield _tool("Inspect this page", "Inspect", "fa-microscope", _INSPECTION, path=inspected)
+        yield _tool("How search sees this page", "Inspect", "fa-microscope", _INSPECTION, path=inspected)
 
 
 def _tool(name: str, tab: str, icon: str, endpoint: str, path: str | None = None) -> dict[str, str]:

@@ -34,8 +34,9 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
         quoted = _quotation(sentence, hit)
         if found and before and _continues(before, hit, found[-1], quoted):
             last = found.pop()
-            gap = [Markup("…")] if quoted.kind == "text" and _leaves_out(before, hit) else []
-            quoted = last._replace(texts=[*last.texts, *gap, *quoted.texts], rows=[*last.rows, *quoted.rows])
+            gap = [Markup("…")] if _leaves_out(before, hit) else []
+            texts = [*last.texts, *(gap if quoted.kind == "text" else ()), *quoted.texts]
+            quoted = last._replace(texts=texts, rows=[*last.rows, *([gap] if gap else ()), *quoted.rows])
         found.append(quoted)
         before = hit
     return found

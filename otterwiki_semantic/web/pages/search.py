@@ -28,7 +28,7 @@ from otterwiki_semantic.web.pages.results import FILTERS, Choice, Menu, filter_m
 
 _Filter = tuple[str, str]
 """The name of a filter, and its value."""
-MODES = (("", "best"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
+MODES = (("", "words and meaning"), (Mode.SEMANTIC, "meaning only"), (Mode.KEYWORD, "exact words"))
 SORTS = (("", "relevance"), (Sort.UPDATED, "date"))
 _CHOICES = {"mode": MODES, "sort": SORTS}
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3

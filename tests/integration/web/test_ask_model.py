@@ -45,14 +45,8 @@ def wiki(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator
     repository = make_repository(place / "repository", {})
     commit(repository, {"retention.md": PAGES["retention.md"]})
     commit(repository, PAGES)
-    with LiveWiki(
-        repository,
-        place / "index",
-        SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=chat.url,
-        SEMANTIC_ANSWERS_KEY="sk-secret",
-        SEMANTIC_ANSWERS_SECONDS="6",
-    ) as live:
+    settings: dict[str, Any] = {**chat.settings, "SEMANTIC_ANSWERS_KEY": "sk-secret", "SEMANTIC_ANSWERS_SECONDS": "6"}
+    with LiveWiki(repository, place / "index", **settings) as live:
         live.wait_until_indexed()
         yield live
 

@@ -25,14 +25,8 @@ ANSWER = "Nightly backups are kept 14 days."
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("rewriting")
-    with LiveWiki(
-        make_repository(place / "repository", PAGES),
-        place / "index",
-        SEMANTIC_ANSWERS="openai:small",
-        SEMANTIC_ANSWERS_URL=chat.url,
-        SEMANTIC_ANSWERS_SECONDS="6",
-        SEMANTIC_ANSWERS_REWRITE="true",
-    ) as live:
+    settings: dict[str, Any] = {**chat.settings, "SEMANTIC_ANSWERS_SECONDS": "6", "SEMANTIC_ANSWERS_REWRITE": "true"}
+    with LiveWiki(make_repository(place / "repository", PAGES), place / "index", **settings) as live:
         live.wait_until_indexed()
         yield live
 

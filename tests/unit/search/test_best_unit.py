@@ -107,6 +107,15 @@ def test_what_a_question_asks_for_counts_and_code_seldom_answers() -> None:
     assert chosen(source, "are backups kept by rsync", {**weights, "rsync": 0.2}) == [": Backups are kept where nobody looks."]
 
 
+def test_code_belongs_to_the_sentence_before_it_and_to_one_that_is_followed_by_its_announcement() -> None:
+    source = "Get it here. Clean it well.\n\nThen run this:\n\n```\nmake\nmake test\n```\n\nThat is all.\n\n```\nls\n```\n"
+    (chunk,) = chunks_of(source, "Backups")
+    (ranked,) = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk], [()])  # type: ignore[list-item]
+    codes = {each.unit.start: each.code and chunk.text[slice(*each.code)] for each in ranked if each.code}
+    named = {chunk.text[start:].split(maxsplit=1)[0]: code for start, code in codes.items()}
+    assert named == {"Clean": "make\nmake test", "Then": "make\nmake test", "That": "ls"}
+
+
 def test_words_alone_decide_if_the_model_fails() -> None:
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, failing) == ["Testing: A backup that nobody reads is a hope."]
 

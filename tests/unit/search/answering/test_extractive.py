@@ -69,6 +69,20 @@ def test_a_better_passage_counts_for_its_units() -> None:
     assert answered("how long are backups kept", *pages)[0] == (KEPT,)
 
 
+def test_a_sentence_that_begins_with_a_pronoun_brings_the_previous_one() -> None:
+    it = "It stays for 14 nights."
+    assert answered("backups", hit(f"[Backups] {TESTED} {HOPE} {it}", (it, 9.0))) == [(f"{HOPE} {it}",)]
+    assert answered("backups", hit(f"[Backups] {HOPE}\n\n{it}", (it, 9.0))) == [(it,)]
+
+
+def test_code_that_follows_an_answer_is_part_of_it() -> None:
+    text = f"{KEPT}\n\nRun this:\n\nrestic forget --keep 14"
+    (unit,) = units(text, (KEPT, 9.0))
+    page = make_hit(snippet=text, units=(structs.replace(unit, code=(text.index("restic"), len(text))),))
+    (extract,) = extract_answer("which command forgets backups", [page], ["en"])
+    assert [each for each, _ in extract.statements] == [KEPT, "Run this:", "restic forget --keep 14"]
+
+
 @pytest.mark.parametrize("similarity", [FAR, None])
 def test_units_that_are_not_near_the_question_are_no_answer(similarity: float | None) -> None:
     page = hit(KEPT, (KEPT, 9.0))
