@@ -22,7 +22,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
 _TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
-_PADDING = re.compile(r"(?<= ) +(?=\|)|(?<=---)-+")
+_PADDING = re.compile(r"(?<=[^ ] ) ++(?=\|)|(?<=[^-]---)-++")
 
 
 class _Kind(Enum):

@@ -12,6 +12,7 @@ from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
 
 _CELL = " | "
+_CUT = Markup("…")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
 
 
@@ -34,9 +35,11 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
         quoted = _quotation(sentence, hit)
         if found and before and _continues(before, hit, found[-1], quoted):
             last = found.pop()
-            gap = [Markup("…")] if _leaves_out(before, hit) else []
-            texts = [*last.texts, *(gap if quoted.kind == "text" else ()), *quoted.texts]
-            quoted = last._replace(texts=texts, rows=[*last.rows, *([gap] if gap else ()), *quoted.rows])
+            gap = [_CUT] if _leaves_out(before, hit) else []
+            if quoted.kind == "rows":
+                quoted = last._replace(rows=[*last.rows, *filter(None, [gap]), *quoted.rows])
+            else:
+                quoted = last._replace(texts=[*last.texts, *(gap if quoted.kind == "text" else ()), *quoted.texts])
         found.append(quoted)
         before = hit
     return found

@@ -23,7 +23,7 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
     sentences = [quoted(text, UnitKind.SENTENCE) for text in ("Use rsync.", "Then run make.", "Done.")]
     rows = [quoted(text, UnitKind.ROW, header) for text in ("nightly | 14", "weekly | ~~8~~")]
     assert [tuple(each) for each in quotations([*sentences, quoted("- one", UnitKind.ITEM), *rows])] == [
-        ("text", ["Use rsync.", "…", "Then run <code>make</code>."], [], ()),
+        ("text", ["Use rsync.", "…", "Then run <code>make</code>."], (), ()),
         ("text", ["Done."], (), ()),
         ("items", ["- one"], (), ()),
         ("rows", [], [["nightly", "14"]], ["kind", "kept"]),
