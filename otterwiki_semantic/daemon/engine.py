@@ -76,7 +76,7 @@ class IndexEngine:
     def start(self) -> None:
         """Open the serving generation, if there is one, and start syncing it with HEAD in the background."""
         self._manager.start()
-        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
+        threading.Thread(target=self._prepare, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
 
@@ -93,6 +93,13 @@ class IndexEngine:
     def must_reopen(self) -> bool:
         """Whether the index must be reopened with other settings after a rollback."""
         return self._rollbacks.is_done
+
+    def _prepare(self) -> None:
+        """Load the index, then check it: a check takes as long, and the first search need not wait for it."""
+        try:
+            self._load()
+        finally:
+            self._manager.check_catalog()
 
     def _follow_up(self) -> None:
         serving = self._manager.serving

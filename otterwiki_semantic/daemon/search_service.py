@@ -152,6 +152,7 @@ class Searcher:
             embed = None if self._recipe.embedder.asks_server else self.queries.embed
             for query in (" ".join(words), *words[:1]):  # a question, and a name
                 self._search_as_user(generation, query, SearchOptions(), embed)
+            generation.catalog.keywords.vocabulary.refresh()
         except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 

@@ -75,7 +75,6 @@ class IndexManager:
         self.index.set(serving)
         if serving is not None:
             self.previous.generation = self._generations.open_previous(serving)
-            self.scheduler.run_in(0, "check", self._check_catalog)
         self.scheduler.run_in(0, _SYNC, self._sync)
         self.scheduler.start()
 
@@ -101,6 +100,10 @@ class IndexManager:
     def stable_generation(self) -> Generation | None:
         """Return the serving generation if it equals HEAD and no rebuild is running."""
         return self.serving if self.index.equals_head() and not self.rebuilds.tracker.is_running else None
+
+    def check_catalog(self) -> None:
+        """Check the serving catalog in the background; the next sync discards it if it is damaged."""
+        self.scheduler.run_in(0, "check", self._check_catalog)
 
     def wake(self) -> None:
         """Request a sync, which starts shortly."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -57,6 +58,7 @@ class CatalogReader:
         self.exact_indexes = ExactIndexCache(database, vectors)
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
+        self._reading_names = threading.Lock()
         self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
         """The revision of the names, the time from which a newer one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
@@ -71,7 +73,7 @@ class CatalogReader:
         While pages change continuously, names, which only weight results, are read again once they are twenty times as old as
         reading takes. In a small wiki they are always current.
         """
-        with self._database.snapshot():
+        with self._database.snapshot(), self._reading_names:
             revision = read_revision(self._database)
             known_revision, read_again, known = self._names
             if revision > known_revision and time.monotonic() >= read_again:

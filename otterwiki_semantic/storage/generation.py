@@ -157,8 +157,8 @@ class Generation:
         """Load what a search reads, so that the first search is not slow."""
         try:
             with self._loading, self.catalog.snapshot():
-                self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
                 self.catalog.reader.page_names()
+                self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
         except CatalogError as error:
             log.info("the index is loaded by the first search: %s", error)
 

@@ -53,7 +53,8 @@ class Vocabulary:
             rows = self._database.select(statement, self._last_number)
             for number, letter, length, words in rows:
                 known = self._of(letter, length)  # a word on a single page is new whenever that page is saved
-                self._words[letter, length] = _SEPARATOR.join(dict.fromkeys((*known, *words.split(_SEPARATOR))))
+                all_words = _SEPARATOR.join(dict.fromkeys((*known, *words.split(_SEPARATOR)))) if known else words
+                self._words[letter, length] = all_words
                 self._last_number = max(self._last_number, number)
             self._revision = revision
 
@@ -138,9 +139,8 @@ class KeywordIndex:
         return sets
 
     def warm_up(self, index: ExactIndex) -> None:
-        """Read what every keyword search needs."""
+        """Read what every keyword search needs; the `vocabulary` is only needed to correct words."""
         self._lists.read((), index)
-        self.vocabulary.refresh()
 
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
         """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994)."""
