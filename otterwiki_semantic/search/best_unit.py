@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import name_key, words
@@ -366,8 +366,8 @@ def _codes(chunk: StoredChunk) -> dict[Unit, Range]:
     before: list[Unit] = []
     for (section, is_code), group in groupby(chunk.units, key=lambda unit: (unit.section, unit.kind is UnitKind.CODE)):
         units = list(group)
-        if is_code and (said := [unit for unit in before if unit.section == section]):
-            count = 2 if chunk.text[: said[-1].end].endswith(_ANNOUNCING) else 1
-            codes |= dict.fromkeys(said[-count:], (units[0].start, units[-1].end))
-        before = [unit for unit in units if unit.kind in _SAYING]
+        if is_code and before and before[0].section == section:
+            count = 2 if chunk.text[: before[0].end].endswith(_ANNOUNCING) else 1
+            codes |= dict.fromkeys(before[:count], (units[0].start, units[-1].end))
+        before = list(takewhile(lambda unit: unit.kind in _SAYING, reversed(units)))
     return codes

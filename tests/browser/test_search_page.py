@@ -313,7 +313,7 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
     ("asked", "said"),
     [
         ("q=" + "x" * 2001, "2,001 characters"),
-        ("q=x&mode=odd", "“odd” is not a choice of “Match”. Choose words and meaning, meaning only or exact words."),
+        ("q=x&mode=odd", "“odd” is not a choice of “Match”. Choose “words and meaning”, “meaning only” or “exact words”."),
         ("q=x&path=%00", "is not a choice of “Folder”"),
     ],
 )

@@ -21,8 +21,7 @@ _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*
 _CELL_END = re.compile(r"(?<!\\)\|")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
-_TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
-_PADDING = re.compile(r"(?<=[^ ] ) ++(?=\|)|(?<=[^-]---)-++")
+_DASHES = re.compile(r"-++")
 
 
 class _Kind(Enum):
@@ -214,7 +213,13 @@ def is_table_rule(line: str) -> bool:
 
 def unpadded_tables(markdown: str) -> str:
     """Return Markdown without what only aligns the columns of its tables."""
-    return _TABLE_LINE.sub(lambda line: _PADDING.sub("", line[0]), markdown)
+    lines = split_lines(markdown)
+    for block in _blocks(lines):
+        for at in range(block.first, block.last + 1) if block.kind is _Kind.TABLE else ():
+            if (row := lines[at].lstrip()).startswith("|"):
+                cells = [_DASHES.sub("---", cell) for cell in row_cells(row)] if is_table_rule(row) else row_cells(row)
+                lines[at] = f"{lines[at].removesuffix(row)}| {' | '.join(cells)} |"
+    return "\n".join(lines)
 
 
 def row_cells(line: str) -> list[str]:

@@ -17,7 +17,8 @@ from otterwiki_semantic.core.records import Link
 
 _WIKI_LINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 _TARGET = re.compile(
-    r"""\]\(\s*<?([^()\s<>]+(?:\([^()\s]*\)[^()\s<>]*)?)|^ {0,3}\[[^\[\]\n]+\]:\s*<?([^\s<>]+)""", re.MULTILINE
+    r"""\]\(\s*(?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s]*\)[^()\s<>]*)?))|^ {0,3}\[[^\[\]\n]+\]:\s*(?:<([^<>\n]+)>|([^\s<>]+))""",
+    re.MULTILINE,
 )
 _CODE = re.compile(
     r"^(?P<fence> {0,3}(?:`{3,20}|~{3,20}))[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
@@ -31,6 +32,7 @@ _LINKED = re.compile(
     r"|^ {0,3}\[[^\[\]\n]+\]:[^\n]*$|https?://\S+|^ {0,3}\#{1,6}[ \t][^\n]*$|^[^\n]+\n {0,3}(?:=+|-+)[ \t]*$|<[A-Za-z/][^<>]*>",
     re.MULTILINE,
 )
+_AFTER_PATH = re.compile(r"[?#]")
 _LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
@@ -65,20 +67,28 @@ def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, O
     return found
 
 
-def redirect_links(markdown: str, source: str, key: str, path: str) -> str:
-    """Return the page `source` with its links to the page with this key leading to a path, with the same anchors."""
+def redirect_links(markdown: str, source: str, key: str, path: str, *, keeps_wiki_links: bool = False) -> str:
+    """Return the page `source` with its links to the page with this key leading to a path, with the same texts and anchors.
+
+    `keeps_wiki_links` is for wikis in which their text comes last.
+    """
     for start, end, link in reversed(_links(markdown)):
-        target = resolve_link(link, source)
-        if target and page_key(target) == key:
-            anchor = "".join(markdown[start:end].partition("#")[1:])
-            markdown = f"{markdown[:start]}{path if link.is_wiki_link else quote(f'/{path}')}{anchor}{markdown[end:]}"
+        target, written = resolve_link(link, source), markdown[start:end]
+        if target and page_key(target) == key and not (link.is_wiki_link and keeps_wiki_links):
+            more = written[match.start() :] if (match := _AFTER_PATH.search(written)) else ""
+            text = f"{written}|" if link.is_wiki_link and markdown[:start].rstrip().endswith("[[") else ""
+            new = path if link.is_wiki_link else quote(f"/{path}")
+            markdown = f"{markdown[:start]}{text}{new}{more}{markdown[end:]}"
     return markdown
 
 
 def _links(markdown: str) -> list[tuple[int, int, Link]]:
     """Return the links of a page, not in code, in order, with the ranges of their targets."""
     text = without_code(markdown)
-    found = [(*match.span(match.lastindex or 0), Link(match[1] or match[2], "")) for match in _TARGET.finditer(text)]
+    found = []
+    for match in _TARGET.finditer(text):
+        group = match.lastindex or 0
+        found.append((*match.span(group), Link(match[group], "")))
     for match in _WIKI_LINK.finditer(text):
         shown, _, target = match[1].partition("|")
         written = target.strip() or shown.strip()

@@ -65,7 +65,8 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing: str | None = None
     """Of a broken link: the path of the page that does not exist, as it is written in the first of the `pages`."""
     target: PlaceInPage | None = None
-    """Of a mention: the page that is named. Of a broken link: the only page with that name, if there is one."""
+    """Of a mention: the page that is named. Of a broken link: the page that seems to be meant, as it has the
+    same name; of several, the one in more folders of the same names."""
     neighbours: tuple[PlaceInPage, ...] = ()
     """Nearby pages. For a stale page, they changed after it did; for an orphan, they are related to it."""
     queries: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from mimetypes import guess_type
 from operator import itemgetter
@@ -73,17 +73,23 @@ def find_broken_links(survey: Survey) -> Findings:
     return _located(survey, {target: broken[target] for target in wanted})
 
 
-def _namesakes(survey: Survey, targets: Iterable[str]) -> dict[str, PlaceInPage]:
-    """Return, for missing pages, the page with the same name, or the one of them that has more of the folders in common."""
-    names: dict[str, list[str]] = defaultdict(list)
+def _namesakes(survey: Survey, broken: Mapping[str, list[str]]) -> dict[str, PlaceInPage]:
+    """Return, for missing pages, the page with the same name; of several, the one in more folders of the same names, if one is.
+
+    A page is not the target of its own link, unless other pages have the link as well.
+    """
+    names: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
     for page in survey.by_path.values():
-        names[_parts(page.key)[0]].append(page.path)
+        parts = _parts(page.key)
+        names[parts[0]].append((page.path, parts))
     found = {}
-    for target in targets:
+    for target, sources in broken.items():
+        survey.rest()
         parts = _parts(target)
-        common = {path: Prefix.similarity(parts, _parts(survey.by_path[path].key)) for path in names.get(parts[0], ())}
-        nearest = [path for path, count in common.items() if count == max(common.values())]
-        if len(nearest) == 1:
+        common = [(Prefix.similarity(parts, each), path) for path, each in names.get(parts[0], ())]
+        most = max(common, default=(0, ""))[0]
+        nearest = [path for count, path in common if count == most]
+        if len(nearest) == 1 and nearest != sources:
             found[target] = survey.page(nearest[0])
     return found
 

@@ -197,7 +197,8 @@ def _is_linked(finding: Finding, linked: Iterable[str]) -> bool:
     """Whether a finding is void because the wiki itself links to its page."""
     if finding.kind is FindingKind.ORPHAN:
         return page_key(finding.pages[0].path) in linked
-    return finding.target is not None and page_key(finding.target.path) in linked
+    is_mention = finding.kind is FindingKind.MENTION
+    return is_mention and finding.target is not None and page_key(finding.target.path) in linked
 
 
 def _addressed(finding: Finding, urls: PageUrls) -> Finding:

@@ -49,7 +49,8 @@ _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
-_UNFINISHED = (":", "：", "?", "？")
+_ANNOUNCING = (":", "：")
+_UNFINISHED = (*_ANNOUNCING, "?", "？")
 """Endings of units that need the text after them."""
 
 
@@ -85,9 +86,10 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     extracts, more = [each.answer(kind) for each in _peers(lead, ranked)], list[_Candidate]()
     shown = " ".join(text for each in extracts for text, _ in each.statements).casefold()
     words = sum(len(text.split()) for each in extracts for text in each.texts)
-    for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
+    for candidate in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
+        each = candidate if not any(candidate.overlaps(other) for other in (lead, *more)) else candidate.bare
         text = each.text
-        is_other = each is not lead and not each.shares_table(lead)
+        is_other = candidate is not lead and not each.shares_table(lead)
         is_about = each.unit.coverage > 0 or (each.unit.similarity or 0.0) >= _NEAR
         is_new = is_other and is_about and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
@@ -120,7 +122,7 @@ def _ranked(hits: Iterable[Hit], languages: Sequence[str]) -> list[_Candidate]:
             visible = hit.snippet
             if STRUCK in visible:
                 visible = _STRUCK_OUT.sub(lambda match: " " * len(match[0]), visible)
-            found += [_Candidate(hit, _with_antecedent(unit, hit, pronouns), visible) for unit in hit.units]
+            found += [_Candidate(hit, _with_antecedent(unit, hit, pronouns), visible, unit) for unit in hit.units]
     return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
 
 
@@ -157,6 +159,8 @@ class _Candidate(NamedTuple):
     unit: HitUnit
     visible: str
     """The passage without struck-out text."""
+    own: HitUnit
+    """The unit without the sentence before it."""
 
     @property
     def score(self) -> float:
@@ -167,6 +171,16 @@ class _Candidate(NamedTuple):
         """The unit's text, readable on its own."""
         return self._text(self.unit.range)
 
+    @property
+    def bare(self) -> _Candidate:
+        """The candidate without the sentence before its unit."""
+        return self._replace(unit=self.own)
+
+    def overlaps(self, other: _Candidate) -> bool:
+        """Whether both have a part of the passage."""
+        (start, end), (first, last) = self.unit.range, other.unit.range
+        return self.hit is other.hit and start < last and first < end
+
     def shares_table(self, other: _Candidate) -> bool:
         """Whether both are rows of the same table."""
         is_row = self.unit.kind is UnitKind.ROW is other.unit.kind
@@ -176,8 +190,10 @@ class _Candidate(NamedTuple):
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
-        text = f"{self.text}{''.join(self.code)}"
-        return not text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, text, languages))
+        text, (_, code) = self.text, self.code
+        is_finished = not text.endswith(_UNFINISHED) or (text.endswith(_ANNOUNCING) and bool(code))
+        told = f"{text}\n{code}" if kind is AnswerType.COMMAND else text
+        return is_finished and (kind not in _REQUIRED or has_answer(kind, told, languages))
 
     def answer(self, kind: AnswerType | None) -> Extract:
         """Return the answer to a question of a type: the unit, or the list with the steps."""

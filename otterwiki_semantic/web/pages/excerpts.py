@@ -143,12 +143,13 @@ def _lines_of_block(block: list[list[Span]], head: str) -> Iterator[Line]:
         yield Line("text", tuple(flow))
         return
     kind: Literal["text", "code"] = "text" if any(markers) or len(block) == 1 else "code"
-    for line, marker in zip(block, markers, strict=True):
+    for at, (line, marker) in enumerate(zip(block, markers, strict=True)):
         if marker:
             cut = [Span(_CUT)] if marker[0].startswith(_CUT) else []
             yield Line("item", (*cut, *_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
         else:
-            yield Line(kind, tuple(line))
+            is_announcing = at == 0 and _text(line).removesuffix(_CUT_OFF).endswith((":", "："))
+            yield Line("text" if is_announcing else kind, tuple(line))
 
 
 def _without(line: Iterable[Span], length: int) -> Iterator[Span]:

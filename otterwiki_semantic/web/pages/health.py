@@ -83,13 +83,20 @@ def link() -> ResponseReturnValue:
             reader.page(page_path(query_text(each, "page")), PageRequest()) for each in request.args.getlist("page") or [""]
         ]
         targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [""]]
-        page = sources[0]
         if missing := values["missing"]:
-            linked = [_reference(targets[0])]
-            text = redirect_links(page.content, page.path, page_key(missing), targets[0])
+            linked = [each for each in (_reference(targets[0]),) if each.link]
+            kept = page_urls().links_begin_with_page
+            changed = (
+                redirect_links(each.content, each.path, page_key(missing), targets[0], keeps_wiki_links=kept)
+                for each in sources
+            )
+            changes = [(each, text) for each, text in zip(sources, changed, strict=True) if text != each.content]
+            sources = [each for each, _ in changes]
+            page, text = changes[0] if changes else (None, "")
         else:
+            page = sources[0]
             text, linked = _with_links(page, targets, is_appended=values["is_appended"])
-        if text != page.content:
+        if linked and page:
             lines = unified_diff(f"{page.content.rstrip()}\n", f"{text.rstrip()}\n", ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             values |= {"page": page, "linked": linked, "text": text, "diff": diff, "targets": targets}

@@ -13,6 +13,8 @@ from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKi
 
 _CELL = " | "
 _CUT = Markup("…")
+_SHORTEST = 2
+"""Characters of a code span; a single one may be a word elsewhere."""
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
 
 
@@ -28,11 +30,11 @@ class Quotation(NamedTuple):
 
 
 def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]:
-    """Return what is quoted from a section; the `hits` are named after the quoted units, and in page order."""
+    """Return what is quoted from a section, in page order; each sentence with its source, which has the quoted unit."""
     found: list[Quotation] = []
     before: Hit | None = None
     for sentence, hit in section:
-        quoted = _quotation(sentence, hit)
+        quoted = _quotation(sentence, hit, is_unit=hit is not before)
         if found and before and _continues(before, hit, found[-1], quoted):
             last = found.pop()
             gap = [_CUT] if _leaves_out(before, hit) else []
@@ -47,22 +49,24 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
 
 def with_code(text: str, markdown: str | None) -> Markup:
     """Return plain text as HTML; what its source's Markdown has as code is code."""
-    spans = {match[2].strip() for match in _CODE_SPAN.finditer(markdown or "")}
-    longest_first = sorted(map(re.escape, spans), key=len, reverse=True)
+    spans = {span for match in _CODE_SPAN.finditer(markdown or "") if len(span := match[2].strip()) >= _SHORTEST}
+    longest_first = map(re.escape, sorted(spans, key=len, reverse=True))
     parts = re.split(rf"(?<!\w)({'|'.join(longest_first)})(?!\w)", text) if spans else [text]
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
 
 
-def _quotation(sentence: AnswerSentence, hit: Hit) -> Quotation:
+def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotation:
+    """Return a quotation: the unit of its source, or what follows the unit."""
     text = with_code(sentence.text, hit.markdown)
-    unit: HitUnit | None = next(iter(hit.units), None)
+    unit: HitUnit | None = next(iter(hit.units), None) if is_unit else None
     if sentence.kind == "item":
         return Quotation("steps", [text])
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
-    if unit and unit.kind is UnitKind.ROW and STRUCK not in hit.snippet[slice(*unit.range)]:
+    if unit and unit.kind is UnitKind.ROW:
         cells, names = _cells(hit, unit.range), _cells(hit, unit.header) if unit.header else []
-        return Quotation("rows", [], [cells], names)
+        if not any(STRUCK in cell for cell in (*cells, *names)):
+            return Quotation("rows", [], [cells], names if len(names) >= len(cells) else [])
     return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [text])
 
 

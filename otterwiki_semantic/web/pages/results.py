@@ -87,7 +87,7 @@ def narrower_query(answer: Answer, query: str) -> str | None:
     if relevant_hits(answer):
         return None
     corrected = {each.typed: each.corrected for each in answer.corrections}
-    words = [corrected.get(word.casefold(), word) for word in query.split() if not is_function_word(word)]
+    words = [corrected.get(word.casefold().strip(_PUNCTUATION), word) for word in query.split() if not is_function_word(word)]
     for hit in answer.results:
         matched = {hit.snippet[slice(*each)].casefold() for each in hit.highlights}
         if kept := [word for word in words if word.casefold().strip(_PUNCTUATION) in matched]:

@@ -132,7 +132,7 @@ def _said(error: SemanticError) -> dict[str, Any]:
     if name not in _NAMES:
         return {"message": message_of(error)}
     value = request.args.get(name, "")[:_SHOWN_VALUE]
-    *others, last = (text for _, text in _CHOICES.get(name, ((None, "another one"),)))
+    *others, last = (f"“{text}”" for _, text in _CHOICES[name]) if name in _CHOICES else ("another one",)
     offered = f"{', '.join(others)} or {last}" if others else last
     return {"message": f"“{value}” is not a choice of “{_NAMES[name]}”. Choose {offered}.", "without_it": True}
 

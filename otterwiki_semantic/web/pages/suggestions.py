@@ -32,7 +32,7 @@ from otterwiki_semantic.web.pages.layout import (
 )
 from otterwiki_semantic.web.pages.results import passage_excerpt
 
-_RELATED, _LIKELY, _SUGGESTIONS = 6, 5, 8
+_RELATED, _LIKELY, _SUGGESTIONS = 6, 3, 8
 _MAX_NAME = 16
 """Characters of a short name that OpenSearch allows."""
 

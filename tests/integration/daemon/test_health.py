@@ -80,7 +80,7 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def report(index: IndexEngine, kind: FindingKind | None = None, *, dismissed: bool = False) -> HealthReport:
     """Wait for a report on the index as it is now."""
-    request = HealthRequest(kind, dismissed=dismissed, shows_queries=True)
+    request = HealthRequest(kind, dismissed=dismissed, shows_queries=True, linked=("Home", "old/rooms/attic/index"))
 
     def current() -> HealthReport | None:
         found = index.health(request, PageUrls("/wiki/"))

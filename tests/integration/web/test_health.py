@@ -25,9 +25,7 @@ OLDER: dict[str, str | bytes] = {
 NEWER: dict[str, str | bytes] = {
     "tapes.md": "# About tapes\n\nHow the [[disks]] or tapes of the backup server are exchanged, and the backup is restored.\n"
 }
-_FORM = re.compile(
-    r'<form(?: id="([\w-]+)")? action="(/-/semantic-search/health/dismiss)" method="post">(.*?)</form>', re.DOTALL
-)
+_FORM = re.compile(r'<form(?: id="([\w-]+)")? action="(/-/\w+-\w+/health/dismiss)" method="post">(.*?)</form>', re.DOTALL)
 _DISMISS = re.compile(r'form="dismiss-orphan" name="only" value="(\w+)"')
 _FIELD = re.compile(r'name="(\w+)" value="([^"]*)"')
 

@@ -107,5 +107,6 @@ def test_a_paragraph_is_cut_after_a_sentence() -> None:
 
 
 def test_a_table_without_padding_means_the_same() -> None:
-    table = "Two  spaces ----\n| a    | b --x  |\n| ---- | :----: |\n|      | `c  d`   |"
-    assert unpadded_tables(table) == "Two  spaces ----\n| a | b --x |\n| --- | :---: |\n| | `c  d` |"
+    code = "```\n| a    | ------ |\n```\n\n"
+    table = code + "| a    |    b --x |\n| ---- | :----: |\n|      | `c  d -----`   |"
+    assert unpadded_tables(table) == code + "| a | b --x |\n| --- | :---: |\n|  | `c  d -----` |"

@@ -109,6 +109,7 @@ def test_what_a_question_asks_for_counts_and_code_seldom_answers() -> None:
 
 def test_code_belongs_to_the_sentence_before_it_and_to_one_that_is_followed_by_its_announcement() -> None:
     source = "Get it here. Clean it well.\n\nThen run this:\n\n```\nmake\nmake test\n```\n\nThat is all.\n\n```\nls\n```\n"
+    source += "\nSee it.\n\n| a |\n|---|\n| 1 |\n\n```\ncat\n```\n"
     (chunk,) = chunks_of(source, "Backups")
     (ranked,) = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk], [()])  # type: ignore[list-item]
     codes = {each.unit.start: each.code and chunk.text[slice(*each.code)] for each in ranked if each.code}

@@ -22,15 +22,18 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
     header = (TEXT.index("kind"), TEXT.index("\nnightly"))
     sentences = [quoted(text, UnitKind.SENTENCE) for text in ("Use rsync.", "Then run make.", "Done.")]
     rows = [quoted(text, UnitKind.ROW, header) for text in ("nightly | 14", "weekly | ~~8~~")]
-    assert [tuple(each) for each in quotations([*sentences, quoted("- one", UnitKind.ITEM), *rows])] == [
+    item = quoted("- one", UnitKind.ITEM)
+    announcing = AnswerSentence("Run this:", (0,), True), item[1]  # what follows it
+    assert [tuple(each) for each in quotations([*sentences, item, announcing, *rows])] == [
         ("text", ["Use rsync.", "…", "Then run <code>make</code>."], (), ()),
         ("text", ["Done."], (), ()),
         ("items", ["- one"], (), ()),
+        ("text", ["Run this:"], (), ()),
         ("rows", [], [["nightly", "14"]], ["kind", "kept"]),
         ("text", ["weekly | ~~8~~"], (), ()),  # of which a part no longer holds
     ]
 
 
 def test_code_is_what_its_source_has_as_code() -> None:
-    shown = with_code("<b> sets a-b and a, not ab.", "Use ``a`` or `a-b`, `unclosed.")
-    assert shown == "&lt;b&gt; sets <code>a-b</code> and <code>a</code>, not ab."
+    shown = with_code("<b> sets a-b and a1, not a12, x.", "Use ``a1`` or `a-b`, `x`, ` `, `unclosed.")
+    assert shown == "&lt;b&gt; sets <code>a-b</code> and <code>a1</code>, not a12, x."

@@ -73,6 +73,7 @@ def test_a_sentence_that_begins_with_a_pronoun_brings_the_previous_one() -> None
     it = "It stays for 14 nights."
     assert answered("backups", hit(f"[Backups] {TESTED} {HOPE} {it}", (it, 9.0))) == [(f"{HOPE} {it}",)]
     assert answered("backups", hit(f"[Backups] {HOPE}\n\n{it}", (it, 9.0))) == [(it,)]
+    assert answered("backups", hit(f"[Backups] {HOPE} {it}", (HOPE, 9.0), (it, 8.0))) == [(HOPE,), (it,)]
 
 
 def test_code_that_follows_an_answer_is_part_of_it() -> None:
@@ -81,6 +82,7 @@ def test_code_that_follows_an_answer_is_part_of_it() -> None:
     page = make_hit(snippet=text, units=(structs.replace(unit, code=(text.index("restic"), len(text))),))
     (extract,) = extract_answer("which command forgets backups", [page], ["en"])
     assert [each for each, _ in extract.statements] == [KEPT, "Run this:", "restic forget --keep 14"]
+    assert extract_answer("who keeps backups", [page], ["en"]) == []
 
 
 @pytest.mark.parametrize("similarity", [FAR, None])
