@@ -61,7 +61,8 @@ def results_view(answer: Answer, *, is_filtered: bool, narrower: str | None = No
     relevant = relevant_hits(answer)
     paths = {hit.path for hit in relevant}
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
-    counted = f"{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
+    is_cut = answer.total_hits.relation == "gte" and 0 < len(relevant) == len(answer.results)
+    counted = f"{'the best ' if is_cut else ''}{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
     nothing = nothing_found(answer, is_filtered=is_filtered)
     summary = nothing if not relevant else f"{nothing} Found for “{narrower}”: {counted}" if narrower else counted
     return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
