@@ -61,8 +61,8 @@ class IndexEngine:
         report = StatusReport(*parts, rollback_file.status, telemetry)
         searches.observers += [telemetry.record_search, SlowSearches().record, insights.record_search, rollbacks.record_search]
         manager.on_synced = self._follow_up
-        self._warm = ""
-        """The generation for which searches were last warmed up."""
+        self._warm, self._warming = "", threading.Lock()
+        """The generation for which searches were last warmed up; the lock is held meanwhile."""
 
         self.search, self.version = searches.search, searches.version
         self.ask, self.ask_progress, self.cancel_ask = self._answers.ask, self._answers.progress, self._answers.cancel
@@ -118,10 +118,11 @@ class IndexEngine:
         serving = self._manager.serving
         if serving is None:
             return
-        if serving.name != self._warm:
-            self._warm = serving.name
-            self._searcher.warm_up(serving)
-            freeze_heap()
+        with self._warming:
+            if serving.name != self._warm:
+                self._warm = serving.name
+                self._searcher.warm_up(serving)
+                freeze_heap()
         try:
             serving.catalog.reader.page_names()
         except CatalogError as error:
