@@ -19,6 +19,8 @@ _MAX_CHARACTERS = 360
 _LINES, _LINE = 2, 80
 """How many lines an excerpt has, and the characters of one beside the preview."""
 _MARKER = re.compile(rf"\A(?:{_CUT})?\s*+([-*+]|\d{{1,9}}[.)])\s++")
+_ANNOUNCEMENT = re.compile(rf"\A[A-ZÀ-Þ]\S*+(?: \S++){{3,}}(?<=[:：])(?:{_CUT_OFF})?")
+"""A sentence above code: "Run this on the server:"; not code such as `for each in found:`."""
 _CELL, _LINE_END = re.compile(r"(?:\A| )\|(?: |\Z)"), re.compile("\n")
 
 
@@ -148,8 +150,7 @@ def _lines_of_block(block: list[list[Span]], head: str) -> Iterator[Line]:
             cut = [Span(_CUT)] if marker[0].startswith(_CUT) else []
             yield Line("item", (*cut, *_without(line, marker.end())), "•" if marker[1] in "-*+" else marker[1])
         else:
-            is_announcing = at == 0 and _text(line).removesuffix(_CUT_OFF).endswith((":", "："))
-            yield Line("text" if is_announcing else kind, tuple(line))
+            yield Line("text" if at == 0 and _ANNOUNCEMENT.fullmatch(_text(line)) else kind, tuple(line))
 
 
 def _without(line: Iterable[Span], length: int) -> Iterator[Span]:

@@ -162,13 +162,11 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         (f"{table}\n\nAll of it.\n\n- nights", [rows, ("item", "•", "nights")]),
         ("kind | kept", [("text", "", "kind · kept")]),
         ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly – kept: 14")]),
-        ("set a\nset b", [("code", "", "set a"), ("code", "", "set b")]),
+        ("if a:\nset b", [("code", "", "if a:"), ("code", "", "set b")]),
+        ("Set it like this:\nset b", [("text", "", "Set it like this:"), ("code", "", "set b")]),
     ):
-        lines = [
-            (line.kind, line.marker, "".join(span.text for span in line.spans))
-            for line in excerpt(text, text.find("]") + 1, [])
-        ]
-        assert lines == expected
+        lines = excerpt(text, text.find("]") + 1, [])
+        assert [(line.kind, line.marker, "".join(span.text for span in line.spans)) for line in lines] == expected
 
 
 @pytest.mark.parametrize(
