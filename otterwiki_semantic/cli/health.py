@@ -69,7 +69,7 @@ def _summary(finding: Finding) -> str:
         case FindingKind.DUPLICATE:
             return f"{finding.passages} nearly equal on {finding.total_pages} pages"
         case FindingKind.BROKEN_LINK:
-            return f"no page {finding.missing!r}" + (f", but {finding.target.path!r}" if finding.target else "")
+            return f"no page {finding.missing!r}" + (f"; perhaps {finding.target.path!r}" if finding.target else "")
         case FindingKind.MENTION:
             return f"no link to {finding.target.path if finding.target else ''}"
         case FindingKind.STALE:

@@ -22,6 +22,8 @@ _ITEM_NUMBER = r"(?m:^)[^\S\n]*+(?:[-*•][^\S\n]++)?\d{1,3}"
 _ABBREVIATION = re.compile(rf"(?:\b(?:{'|'.join(_ABBREVIATIONS.values())})|{_LETTER}|{_ITEM_NUMBER})\.\Z")
 _NUMBER_ABBREVIATION = re.compile(rf"\b{_BEFORE_NUMBERS}\.\Z")
 _LONGEST = 16
+ANNOUNCING = (":", "：")
+"""The endings of sentences that announce a list, a table or code."""
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:

@@ -14,7 +14,7 @@ def trim_heap() -> None:
 
 
 def freeze_heap() -> None:
-    """Exempt all objects that exist now from garbage collection: those of a large index make it take a third of a second.
+    """Exempt all existing objects from garbage collection, which takes a third of a second with those of a large index.
 
     They are still freed once nothing refers to them, unless they refer to each other.
     """

@@ -61,8 +61,9 @@ class IndexEngine:
         report = StatusReport(*parts, rollback_file.status, telemetry)
         searches.observers += [telemetry.record_search, SlowSearches().record, insights.record_search, rollbacks.record_search]
         manager.on_synced = self._follow_up
-        self._warm, self._warming = "", threading.Lock()
-        """The generation for which searches were last warmed up; the lock is held meanwhile."""
+        self._warm = ""
+        """The name of the generation that was last warmed up."""
+        self._warming = threading.Lock()
 
         self.search, self.version = searches.search, searches.version
         self.ask, self.ask_progress, self.cancel_ask = self._answers.ask, self._answers.progress, self._answers.cancel

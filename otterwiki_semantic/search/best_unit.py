@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import name_key, words
+from otterwiki_semantic.content.analysis import ANNOUNCING, name_key, words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
@@ -41,7 +41,6 @@ _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 _SAYING = frozenset({UnitKind.SENTENCE, UnitKind.ITEM})
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
-_ANNOUNCING = (":", "：")
 
 Embed = Callable[[Sequence[str]], Matrix]
 Range = tuple[int, int]
@@ -354,7 +353,7 @@ def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
     for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):
         units = list(group)
         if is_list is not None:
-            announcing = [before] if before and chunk.text[: before.end].endswith(_ANNOUNCING) else []
+            announcing = [before] if before and chunk.text[: before.end].endswith(ANNOUNCING) else []
             lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
         before = units[-1]
     return lists
@@ -367,7 +366,7 @@ def _codes(chunk: StoredChunk) -> dict[Unit, Range]:
     for (section, is_code), group in groupby(chunk.units, key=lambda unit: (unit.section, unit.kind is UnitKind.CODE)):
         units = list(group)
         if is_code and before and before[0].section == section:
-            count = 2 if chunk.text[: before[0].end].endswith(_ANNOUNCING) else 1
+            count = 2 if chunk.text[: before[0].end].endswith(ANNOUNCING) else 1
             codes |= dict.fromkeys(before[:count], (units[0].start, units[-1].end))
         before = list(takewhile(lambda unit: unit.kind in _SAYING, reversed(units)))
     return codes

@@ -20,7 +20,7 @@ _MADE_IN_FUNCTIONS = {
     "search.answering.grounding:_has_word": "a name or number, escaped",
     "search.answering.languages:__init__": "tested below",
     "search.answering.languages:_whole_words": "tested below",
-    "web.pages.quotations:with_code": "the code of a page, escaped",
+    "web.pages.quotations:_code_of": "the code of a page, escaped",
 }
 """Expressions that depend on more than their module, and why they need no test."""
 _FOUND = {

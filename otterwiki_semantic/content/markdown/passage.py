@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from otterwiki_semantic.content.markdown.parser import split_lines
+from otterwiki_semantic.content.sentences import ANNOUNCING
 
 _FENCE = re.compile(r"\A(?P<indent>[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])\s++)?)(?P<mark>`{3,}+|~{3,}+)")
 _ITEM = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*(?:\|\s*+)?$")
 _CELL_END = re.compile(r"(?<!\\)\|")
-_ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
 _DASHES = re.compile(r"-++")
 
@@ -106,7 +106,7 @@ def truncate_markdown(text: str, size: int) -> str:
     first = blocks[whole].first
     if cut := _cut_block(lines, blocks[whole], size - len("\n".join([*lines[:first], ""]))):
         return "\n".join([*lines[:first], cut])
-    while whole and (blocks[whole - 1].kind is _Kind.HEADING or lines[blocks[whole - 1].last].rstrip().endswith(_ANNOUNCES)):
+    while whole and (blocks[whole - 1].kind is _Kind.HEADING or lines[blocks[whole - 1].last].rstrip().endswith(ANNOUNCING)):
         whole -= 1
     return "\n".join(lines[: blocks[whole - 1].last + 1]) if whole else ""
 
@@ -122,7 +122,7 @@ def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
     while (
         number
         and block.kind is not _Kind.CODE
-        and (not own[number - 1].strip() or own[number - 1].rstrip().endswith(_ANNOUNCES))
+        and (not own[number - 1].strip() or own[number - 1].rstrip().endswith(ANNOUNCING))
     ):
         number -= 1
     return _closed(own[:number]) if number >= _LEAST_LINES[block.kind] else ""
@@ -143,7 +143,7 @@ def _is_short(block: _Block) -> bool:
 
 
 def _announces(lines: Sequence[str], block: _Block, following: _Block) -> bool:
-    return block.kind is _Kind.PROSE and following.kind in _LEAST_LINES and lines[block.last].rstrip().endswith(_ANNOUNCES)
+    return block.kind is _Kind.PROSE and following.kind in _LEAST_LINES and lines[block.last].rstrip().endswith(ANNOUNCING)
 
 
 def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:

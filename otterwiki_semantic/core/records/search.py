@@ -171,7 +171,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Only of a PDF or slides: the page or slide with the part that answers best, from 1."""
 
     def at(self, unit: HitUnit) -> Hit:
-        """Return the result for one of its units: named after its section, with this unit only, as its `best_sentence`."""
+        """Return the result for one of its units, named after its section: the only one, and the `best_sentence`."""
         number = page_number(self.kind, unit.anchor)
         fragment = f"#{unit.anchor}" if unit.anchor and self.kind in {None, FileKind.PDF} else ""
         return structs.replace(

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from otterwiki_semantic.content import row_parts
-from otterwiki_semantic.content.analysis import fold, sentence_ranges
+from otterwiki_semantic.content.analysis import ANNOUNCING, fold, sentence_ranges
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.languages import vocabulary
@@ -49,8 +49,7 @@ _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
-_ANNOUNCING = (":", "：")
-_UNFINISHED = (*_ANNOUNCING, "?", "？")
+_UNFINISHED = (*ANNOUNCING, "?", "？")
 """Endings of units that need the text after them."""
 
 
@@ -191,7 +190,7 @@ class _Candidate(NamedTuple):
         if kind is AnswerType.STEPS and self.unit.items:
             return True
         text, (_, code) = self.text, self.code
-        is_finished = not text.endswith(_UNFINISHED) or (text.endswith(_ANNOUNCING) and bool(code))
+        is_finished = not text.endswith(_UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
         told = f"{text}\n{code}" if kind is AnswerType.COMMAND else text
         return is_finished and (kind not in _REQUIRED or has_answer(kind, told, languages))
 

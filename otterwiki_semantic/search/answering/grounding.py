@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from otterwiki_semantic.content.analysis import fold
+from otterwiki_semantic.content.analysis import ANNOUNCING, fold
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.plain import clean
 from otterwiki_semantic.search.answering.sources import Source
@@ -92,7 +92,7 @@ def unsupported_reason(
     text = _ANNOUNCES.sub("", clean(statement.text))
     said = [read_unit(sentence, language) for sentence in sentences(text)]
     said = [each for each in said if each.whole.words or each.whole.numbers or each.whole.markers]
-    if not said and text.rstrip().endswith((":", "：")):
+    if not said and text.rstrip().endswith(ANNOUNCING):
         return None
     if not cited:
         return NO_SOURCE

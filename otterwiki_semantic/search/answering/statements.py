@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
 
-from otterwiki_semantic.content.analysis import ends_sentence, sentence_ranges
+from otterwiki_semantic.content.analysis import ANNOUNCING, ends_sentence, sentence_ranges
 from otterwiki_semantic.content.markdown import is_table_rule, row_cells
 from otterwiki_semantic.search.answering.plain import CODE, clean, plain_text
 
@@ -276,7 +276,7 @@ class StatementParser:
         for part in _sentences(marked) if kind is StatementKind.SENTENCE else [marked]:
             shown, cited = self._unmarked(part)
             if any(character.isalnum() for character in shown):
-                self._announced = cited if shown.endswith((":", "：")) else ()
+                self._announced = cited if shown.endswith(ANNOUNCING) else ()
                 yield Statement(shown, kind, self._block, cited)
 
     def _marked(self, text: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Prefix
 
-from otterwiki_semantic.content.analysis import fold, function_words, sentence_ranges, words
+from otterwiki_semantic.content.analysis import ANNOUNCING, fold, function_words, sentence_ranges, words
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.languages import Language, vocabulary
 from otterwiki_semantic.search.answering.plain import plain_text
@@ -208,7 +208,7 @@ def _units(statements: Iterable[Statement], template: Unit, language: str) -> It
             )
             previous = previous if is_code else text
         block = statement.block if is_item or is_code else -1
-        if previous.endswith((":", "：")):
+        if previous.endswith(ANNOUNCING):
             block = -1
             below = _below(template, previous, language)
             announced = replace(below, required=template.required | below.above_markers - template.above_markers)

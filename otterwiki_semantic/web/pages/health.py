@@ -84,19 +84,13 @@ def link() -> ResponseReturnValue:
         ]
         targets = [page_path(query_text(each, "target")) for each in request.args.getlist("target") or [""]]
         if missing := values["missing"]:
-            linked = [each for each in (_reference(targets[0]),) if each.link]
-            kept = page_urls().links_begin_with_page
-            changed = (
-                redirect_links(each.content, each.path, page_key(missing), targets[0], keeps_wiki_links=kept)
-                for each in sources
-            )
-            changes = [(each, text) for each, text in zip(sources, changed, strict=True) if text != each.content]
-            sources = [each for each, _ in changes]
-            page, text = changes[0] if changes else (None, "")
+            texts, linked = _with_changed_links(sources, missing, targets[0])
+            sources = [each for each in sources if each.path in texts]
         else:
-            page = sources[0]
-            text, linked = _with_links(page, targets, is_appended=values["is_appended"])
-        if linked and page:
+            text, linked = _with_links(sources[0], targets, is_appended=values["is_appended"])
+            texts = {sources[0].path: text}
+        if linked:
+            page, text = sources[0], texts[sources[0].path]
             lines = unified_diff(f"{page.content.rstrip()}\n", f"{text.rstrip()}\n", ("", "")).splitlines()
             diff = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
             values |= {"page": page, "linked": linked, "text": text, "diff": diff, "targets": targets}
@@ -104,6 +98,17 @@ def link() -> ResponseReturnValue:
     except SemanticError as error:
         values["problem"], status = problem(error), status_of(error)
     return render_page("health_link.html", title="Change links" if values["missing"] else "Add links", **values), status
+
+
+def _with_changed_links(pages: list[PageView], missing: str, target: str) -> tuple[dict[str, str], list[Mention]]:
+    """Return the texts of the pages that link to a missing page, by path, linking to another page instead; and what they link.
+
+    Nothing if no page has such a link, or the target cannot be linked.
+    """
+    linked, key, kept = _reference(target), page_key(missing), page_urls().links_begin_with_page
+    texts = {each.path: redirect_links(each.content, each.path, key, target, keeps_wiki_links=kept) for each in pages}
+    changed = {each.path: texts[each.path] for each in pages if linked.link and texts[each.path] != each.content}
+    return changed, [linked] if changed else []
 
 
 def _with_links(page: PageView, targets: list[str], *, is_appended: bool) -> tuple[str, list[Mention]]:

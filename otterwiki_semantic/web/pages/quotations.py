@@ -1,9 +1,10 @@
-"""What an answer quotes from pages, as it is shown: paragraphs, lists, tables, code."""
+"""Turn the sentences that an answer quotes into paragraphs, lists, tables and code, as on their pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
@@ -13,8 +14,12 @@ from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKi
 
 _CELL = " | "
 _CUT = Markup("…")
+_GAPS: dict[str, list[Markup | Sequence[Markup]]] = {"text": [_CUT], "rows": [[_CUT]]}
+"""What stands for text that is left out, by the kind of quotation."""
 _SHORTEST = 2
 """Characters of a code span; a single one may be a word elsewhere."""
+_CACHED = 8
+"""Sources of recent answers, each of whose cells and sentences has its code marked."""
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
 
 
@@ -22,9 +27,8 @@ class Quotation(NamedTuple):
     """Adjacent quotations of one kind: the sentences of a paragraph, the items of a list, the rows of a table, or code."""
 
     kind: Literal["text", "items", "steps", "rows", "code"]
-    texts: Sequence[Markup]
-    rows: Sequence[Sequence[Markup]] = ()
-    """The cells of rows."""
+    parts: Sequence[Markup | Sequence[Markup]]
+    """The texts, or the cells of each row."""
     names: Sequence[Markup] = ()
     """The names of the columns of rows, or nothing."""
 
@@ -36,12 +40,8 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
     for sentence, hit in section:
         quoted = _quotation(sentence, hit, is_unit=hit is not before)
         if found and before and _continues(before, hit, found[-1], quoted):
-            last = found.pop()
-            gap = [_CUT] if _leaves_out(before, hit) else []
-            if quoted.kind == "rows":
-                quoted = last._replace(rows=[*last.rows, *filter(None, [gap]), *quoted.rows])
-            else:
-                quoted = last._replace(texts=[*last.texts, *(gap if quoted.kind == "text" else ()), *quoted.texts])
+            gap = _GAPS.get(quoted.kind, []) if _leaves_out(before, hit) else []
+            quoted = quoted._replace(parts=[*found.pop().parts, *gap, *quoted.parts])
         found.append(quoted)
         before = hit
     return found
@@ -49,10 +49,17 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
 
 def with_code(text: str, markdown: str | None) -> Markup:
     """Return plain text as HTML; what its source's Markdown has as code is code."""
-    spans = {span for match in _CODE_SPAN.finditer(markdown or "") if len(span := match[2].strip()) >= _SHORTEST}
-    longest_first = map(re.escape, sorted(spans, key=len, reverse=True))
-    parts = re.split(rf"(?<!\w)({'|'.join(longest_first)})(?!\w)", text) if spans else [text]
+    code = _code_of(markdown or "")
+    parts = code.split(text) if code else [text]
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+
+
+@lru_cache(_CACHED)
+def _code_of(markdown: str) -> re.Pattern[str] | None:
+    """Return an expression that matches what Markdown has as code, the longest first; None without code."""
+    spans = {span for match in _CODE_SPAN.finditer(markdown) if len(span := match[2].strip()) >= _SHORTEST}
+    longest_first = map(re.escape, sorted(spans, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)({'|'.join(longest_first)})(?!\w)") if spans else None
 
 
 def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotation:
@@ -66,7 +73,7 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     if unit and unit.kind is UnitKind.ROW:
         cells, names = _cells(hit, unit.range), _cells(hit, unit.header) if unit.header else []
         if not any(STRUCK in cell for cell in (*cells, *names)):
-            return Quotation("rows", [], [cells], names if len(names) >= len(cells) else [])
+            return Quotation("rows", [cells], names if len(names) >= len(cells) else [])
     return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [text])
 
 

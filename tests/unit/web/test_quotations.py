@@ -25,12 +25,12 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
     item = quoted("- one", UnitKind.ITEM)
     announcing = AnswerSentence("Run this:", (0,), True), item[1]  # what follows it
     assert [tuple(each) for each in quotations([*sentences, item, announcing, *rows])] == [
-        ("text", ["Use rsync.", "…", "Then run <code>make</code>."], (), ()),
-        ("text", ["Done."], (), ()),
-        ("items", ["- one"], (), ()),
-        ("text", ["Run this:"], (), ()),
-        ("rows", [], [["nightly", "14"]], ["kind", "kept"]),
-        ("text", ["weekly | ~~8~~"], (), ()),  # of which a part no longer holds
+        ("text", ["Use rsync.", "…", "Then run <code>make</code>."], ()),
+        ("text", ["Done."], ()),
+        ("items", ["- one"], ()),
+        ("text", ["Run this:"], ()),
+        ("rows", [["nightly", "14"]], ["kind", "kept"]),
+        ("text", ["weekly | ~~8~~"], ()),  # of which a part no longer holds
     ]
 
 
