@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.search.results import chunk_runs, context_around, joined_text
+from tests.support.hits import make_hit
 
-CHUNK = StoredChunk(
-    name="p",
-    path="p",
-    title="P",
-    category=None,
-    tags=(),
-    text="",
-    prefix_length=4,
-    overlap_length=0,
-    section="S",
-    section_path=("S",),
-    headings=("S",),
-    anchor="s",
-    start_line=1,
-    end_line=1,
-    chunk_index=0,
-    total_chunks=9,
-    page_word_count=100,
-    updated=None,
-)
+_HIT = make_hit(prefix_length=4, total_chunks=9)
+CHUNK = StoredChunk(**{each.name: getattr(_HIT, each.name) for each in fields(StoredChunk) if each.name != "places"})
 
 
 def chunk(index: int, body: str, *, overlap: int = 0, path: str = "p", section: str = "S") -> StoredChunk:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -319,6 +321,15 @@ def test_names_and_headings_have_the_words_of_their_pages_language(catalog: Cata
     names, headings = catalog.reader.page_names(), catalog.reader.heading_words([1, 2])
     assert [names.title_words(language) for language in ("de", "en")] == [{"de", "haus"}, {"en", "hauser"}]
     assert [headings[number][0] for number in (1, 2)] == [(("gart",),), (("garten",),)]
+
+
+def test_names_are_current_however_long_reading_takes_on_a_busy_machine(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", itertools.count().__next__)
+    for title in ("One", "Two"):
+        put(catalog, replace(page("a", "one"), title=title))
+        assert catalog.reader.page_names().title_words("a") == {"a", title.lower()}
 
 
 def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
