@@ -24,6 +24,7 @@ _NUMBER_ABBREVIATION = re.compile(rf"\b{_BEFORE_NUMBERS}\.\Z")
 _LONGEST = 16
 ANNOUNCING = (":", "：")
 """The endings of sentences that announce a list, a table or code."""
+QUESTION_MARKS = ("?", "？", "؟")
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:

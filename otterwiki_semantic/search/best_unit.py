@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import ANNOUNCING, name_key, words
+from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, name_key, words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
@@ -77,7 +77,7 @@ _LANGUAGES = {
         interrogatives=r"how|what|when|where|which|who|whom|whose|why",
         questions={
             AnswerType.NUMBER: r"how (?:many|much|long|often|big|large|far|old|fast|high|small)|limit|maximum|minimum|max|min"
-            r"|size|length|number of|rate|cost|price|default",
+            r"|size|length|number of|rate|cost|price|default|(?:which|what) (?:ports?|versions?|percentage|temperature)",
             AnswerType.TIME: r"when|what time|date|deadline",
             AnswerType.PERSON: r"who|whom|whose|contact",
             AnswerType.PLACE: r"where|location|which (?:file|folder|directory|page|channel)",
@@ -102,7 +102,7 @@ _LANGUAGES = {
         interrogatives=r"wie|was|wann|wo|wohin|woher|welche[mnrs]?|wer|wen|wem|wessen|warum|wieso|weshalb",
         questions={
             AnswerType.NUMBER: r"wie ?(?:viele?|lange?|oft|groß|weit|alt|schnell|hoch|klein)|grenze|maximal|minimal|größe|länge"
-            r"|anzahl|preis|kosten|kostet",
+            r"|anzahl|preis|kosten|kostet|welche[nrs]? (?:ports?|version(?:en)?|temperatur)",
             AnswerType.TIME: r"wann|um wie viel uhr|datum|termin|frist",
             AnswerType.PERSON: r"wer|wen|wem|wessen|ansprechpartner",
             AnswerType.PLACE: r"wo|wohin|woher|ort|welche[rsm]? (?:datei|ordner|verzeichnis|seite|kanal)",
@@ -125,7 +125,8 @@ _LANGUAGES = {
     "fr": _Language(
         interrogatives=r"combien|comment|où|pourquoi|quand|que|quel(?:le)?s?|qu'est-ce|qui|quoi",
         questions={
-            AnswerType.NUMBER: r"combien|quelle (?:taille|longueur|durée|limite)|maximum|minimum|nombre|prix|coût",
+            AnswerType.NUMBER: r"combien|quelle (?:taille|longueur|durée|limite|version|température)|quels? ports?"
+            r"|maximum|minimum|nombre|prix|coût",
             AnswerType.TIME: r"quand|à quelle heure|date|délai",
             AnswerType.PERSON: r"qui|à qui|contact",
             AnswerType.PLACE: r"où|lieu|quel(?:le)? (?:fichier|dossier|répertoire|page|canal)",
@@ -147,7 +148,6 @@ _LANGUAGES = {
     ),
 }
 _AT_START, _EDGE = r"\A", r"\b"
-_QUESTION_MARKS = ("?", "？", "؟")
 _MOST_KEYWORDS = 4
 _CODE = r"`[^`]+`|\$ |--\w"
 _SIGNS = {
@@ -180,7 +180,7 @@ _INTERROGATIVES = {
 def is_question(text: str, languages: Sequence[str]) -> bool:
     """Return whether a query is a question: by its ending, its first word in one of the languages, or more than four words."""
     count = len(text.split())
-    if text.rstrip().endswith(_QUESTION_MARKS) or count > _MOST_KEYWORDS:
+    if text.rstrip().endswith(QUESTION_MARKS) or count > _MOST_KEYWORDS:
         return True
     known = [each for each in languages if each in _LANGUAGES]
     beginnings = (pattern for each in known for pattern in (_INTERROGATIVES[each], _QUESTIONS[each][AnswerType.YES_NO]))
@@ -347,15 +347,16 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
 
 
 def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
-    """Return the ranges of list items, for each item of a list and for the sentence that announces it."""
+    """Return the ranges of list items: for each item of a list, the sentence that announces it, and a question before that."""
     lists: dict[Unit, tuple[Range, ...]] = {}
-    before: Unit | None = None
+    before: list[Unit] = []
     for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):
         units = list(group)
         if is_list is not None:
-            announcing = [before] if before and chunk.text[: before.end].endswith(ANNOUNCING) else []
+            announcing = before if before and chunk.text[: before[-1].end].endswith(ANNOUNCING) else []
             lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
-        before = units[-1]
+        asking = [unit for unit in units[-2:-1] if chunk.text[: unit.end].endswith(QUESTION_MARKS)]
+        before = [*asking, units[-1]]
     return lists
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from otterwiki_semantic.content import row_parts
-from otterwiki_semantic.content.analysis import ANNOUNCING, fold, sentence_ranges
+from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, fold, sentence_ranges
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.languages import vocabulary
@@ -49,7 +49,7 @@ _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
-_UNFINISHED = (*ANNOUNCING, "?", "？")
+_UNFINISHED = (*ANNOUNCING, *QUESTION_MARKS)
 """Endings of units that need the text after them."""
 
 
@@ -121,28 +121,38 @@ def _ranked(hits: Iterable[Hit], languages: Sequence[str]) -> list[_Candidate]:
             visible = hit.snippet
             if STRUCK in visible:
                 visible = _STRUCK_OUT.sub(lambda match: " " * len(match[0]), visible)
-            found += [_Candidate(hit, _with_antecedent(unit, hit, pronouns), visible, unit) for unit in hit.units]
+            found += [_Candidate(hit, _in_context(unit, hit, pronouns), visible, unit) for unit in hit.units]
     return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
 
 
-def _with_antecedent(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
-    """Return a sentence with the one before it in the paragraph if it begins with a pronoun."""
+def _in_context(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
+    """Return a sentence with the one before it in the paragraph if it begins with a pronoun; a question with the next one."""
     start, end = unit.range
+    if unit.kind is not UnitKind.SENTENCE:
+        return unit
+    if hit.snippet[:end].endswith(QUESTION_MARKS):
+        after = sentence_ranges(hit.snippet[end:].partition("\n")[0])
+        return replace(unit, range=(start, end + after[0][1])) if after else unit
     first = max(hit.snippet.rfind("\n", 0, start) + 1, hit.prefix_length)
-    if unit.kind is not UnitKind.SENTENCE or pronouns.isdisjoint(fold(hit.snippet[start:end]).split()[:1]):
+    if pronouns.isdisjoint(fold(hit.snippet[start:end]).split()[:1]):
         return unit
     before = sentence_ranges(hit.snippet[:start], first)
     return replace(unit, range=(before[-1][0], end)) if before else unit
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
-    """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough."""
+    """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough.
+
+    A question beside it that is near enough suffices: passages answer the questions that they ask.
+    """
     lead = next((each for each in ranked if each.answers(kind, languages)), None)
     near = [each.unit.similarity for each in ranked if each.unit.similarity is not None]
     if lead is None:
         return None
-    is_near = fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
-    return lead if is_near else None
+    if not near:
+        return lead if lead.unit.coverage >= _LEAST_COVERAGE else None
+    asked = [each.unit.similarity or 0.0 for each in ranked if each.asks and each.hit is lead.hit]
+    return lead if max(fmean(nlargest(_NEAREST, near)), *asked, 0.0) >= _LEAST_SIMILARITY else None
 
 
 def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
@@ -174,6 +184,11 @@ class _Candidate(NamedTuple):
     def bare(self) -> _Candidate:
         """The candidate without the sentence before its unit."""
         return self._replace(unit=self.own)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the unit is a question."""
+        return self._text(self.own.range).endswith(QUESTION_MARKS)
 
     def overlaps(self, other: _Candidate) -> bool:
         """Whether both have a part of the passage."""

@@ -15,6 +15,7 @@ COMMAND, REASON, YES_NO, STEPS = AnswerType.COMMAND, AnswerType.REASON, AnswerTy
     ("question", "expected"),
     [
         ("How long are backups kept?", NUMBER),
+        ("which ports are open", NUMBER),
         ("when is the office open", TIME),
         ("Who approves leave?", PERSON),
         ("where do logs go", PLACE),

@@ -107,14 +107,16 @@ def test_what_a_question_asks_for_counts_and_code_seldom_answers() -> None:
     assert chosen(source, "are backups kept by rsync", {**weights, "rsync": 0.2}) == [": Backups are kept where nobody looks."]
 
 
-def test_code_belongs_to_the_sentence_before_it_and_to_one_that_is_followed_by_its_announcement() -> None:
+def test_code_and_lists_belong_to_their_announcement_and_to_what_it_follows_for_lists_only_a_question() -> None:
     source = "Get it here. Clean it well.\n\nThen run this:\n\n```\nmake\nmake test\n```\n\nThat is all.\n\n```\nls\n```\n"
     source += "\nSee it.\n\n| a |\n|---|\n| 1 |\n\n```\ncat\n```\n"
-    (chunk,) = chunks_of(source, "Backups")
-    (ranked,) = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk], [()])  # type: ignore[list-item]
+    lists = "It is gone. What can I do? All is easy:\n\n- Find the key.\n- Open the safe.\n"
+    chunk, asking = (*chunks_of(source, "Backups"), *chunks_of(lists, "Keys"))
+    ranked, found = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk, asking], [(), ()])  # type: ignore[list-item]
     codes = {each.unit.start: each.code and chunk.text[slice(*each.code)] for each in ranked if each.code}
     named = {chunk.text[start:].split(maxsplit=1)[0]: code for start, code in codes.items()}
     assert named == {"Clean": "make\nmake test", "Then": "make\nmake test", "That": "ls"}
+    assert {asking.text[each.unit.start :][:4] for each in found if each.items} == {"What", "All ", "- Fi", "- Op"}
 
 
 def test_words_alone_decide_if_the_model_fails() -> None:

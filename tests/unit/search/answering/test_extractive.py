@@ -76,6 +76,12 @@ def test_a_sentence_that_begins_with_a_pronoun_brings_the_previous_one() -> None
     assert answered("backups", hit(f"[Backups] {HOPE} {it}", (HOPE, 9.0), (it, 8.0))) == [(HOPE,), (it,)]
 
 
+def test_a_question_is_quoted_with_its_reply_and_suffices_if_it_is_near() -> None:
+    page = hit(f"Lost? {KEPT} {HOPE}", ("Lost?", 9.0), (HOPE, 1.0))
+    far = structs.replace(page.units[1], similarity=FAR)
+    assert answered("backups", structs.replace(page, units=(page.units[0], far, far))) == [(f"Lost? {KEPT}",)]
+
+
 def test_code_that_follows_an_answer_is_part_of_it() -> None:
     text = f"{KEPT}\n\nRun this:\n\nrestic forget --keep 14"
     (unit,) = units(text, (KEPT, 9.0))
