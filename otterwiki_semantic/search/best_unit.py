@@ -1,6 +1,6 @@
 """The unit of each passage that answers best (a sentence, list item, table row or line of code), and types of answers.
 
-Longer units are preferred, as are units with the expected answer type and those below a heading equal to the query; lines of
+Longer units are preferred, as are units with the expected answer type and those below a heading that the query names; lines of
 code are penalised. The other evidence is the unit's similarity to the query if it is embedded, and otherwise the share of the
 query's words in it, weighted by rarity. A row is read with its heading and the header of its table. docs/quality.md has the
 accuracy.
@@ -246,6 +246,7 @@ class UnitChooser:
         self._languages = query.languages
         self._text = query.text
         self._name = query.name
+        self._variants = [frozenset(each.names) for each in query_words]
         self._weights: dict[str, float] = {}
         for each in query_words:
             for word, weight in each.names.items():
@@ -277,8 +278,7 @@ class UnitChooser:
 
     def _by_words(self, chunk: StoredChunk, highlights: Sequence[Range]) -> list[ScoredUnit]:
         """Return the units of a chunk that may answer, those with most of the query's words first."""
-        scored, sections = [], chunk.sections
-        named = {place for place, section in enumerate(sections) if self._name and name_key(section.heading) == self._name}
+        scored, sections, named = [], chunk.sections, self._named(chunk)
         names = chunk.text[: chunk.prefix_length].rstrip()
         for unit, header, items, code in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
@@ -294,6 +294,14 @@ class UnitChooser:
             prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named)
             scored.append(ScoredUnit(unit, text, prior, covered, header, items, code))
         return sorted(scored, key=_best_first)
+
+    def _named(self, chunk: StoredChunk) -> set[int]:
+        """Return the places of sections whose heading is the query, or else has all its words but those of the page's title."""
+        headings = [section.heading for section in chunk.sections]
+        named = {place for place, heading in enumerate(headings) if self._name and name_key(heading) == self._name}
+        left = [words - self._words_in(chunk.title) for words in self._variants]
+        found = ((place, self._words_in(heading)) for place, heading in enumerate(headings))
+        return named or {place for place, own in found if any(each and each <= own for each in left)}
 
     @cached_property
     def _answer_type(self) -> AnswerType | None:

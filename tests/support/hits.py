@@ -1,12 +1,13 @@
-"""A search result to change: most of its fields matter to few tests."""
+"""A search result and a stored chunk to change: most of their fields matter to few tests."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import msgspec
 
-from otterwiki_semantic.core.records import Hit
+from otterwiki_semantic.core.records import Hit, StoredChunk
 
 _PASSAGE = Hit(
     path="page",
@@ -38,6 +39,7 @@ _PASSAGE = Hit(
     total_chunks=1,
     page_word_count=1,
 )
+CHUNK = StoredChunk(**{each.name: getattr(_PASSAGE, each.name) for each in fields(StoredChunk) if each.name != "places"})
 
 
 def make_hit(**fields: Any) -> Hit:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.records import Chunk
+from otterwiki_semantic.core.records import StoredChunk, encode_places
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search.best_unit import MAX_EMBEDDED, Embed, UnitChooser
 from otterwiki_semantic.search.query import Highlighter, parse_query
 from otterwiki_semantic.search.scoring import QueryWords
 from otterwiki_semantic.search.similarity_scale import Scale
 from tests.support.chunks import chunks_of
+from tests.support.hits import CHUNK
 
 QUERY: Matrix = np.array([1.0, 0.0], dtype=np.float32)
 BACKUPS = """# Backups
@@ -48,14 +50,19 @@ def failing(_texts: Sequence[str]) -> Matrix:
     raise ModelError("it is gone")
 
 
+def stored(source: str, title: str) -> list[StoredChunk]:
+    made = [(each.text, each.prefix_length, encode_places(each.sections, each.units)) for each in chunks_of(source, title)]
+    return [replace(CHUNK, title=title, text=text, prefix_length=length, places=places) for text, length, places in made]
+
+
 def chosen(source: str, query: str, weights: dict[str, float], embed: Embed | None = None) -> list[str]:
     """Return the heading and the text of the best unit of each passage."""
     parsed = parse_query(query)
     chooser = UnitChooser(parsed, [QueryWords(weights, weights)], QUERY, embed, Scale())
     found: list[str] = []
-    chunks: Sequence[Chunk] = chunks_of(source, "Backups")
+    chunks = stored(source, "Backups")
     highlighter = Highlighter(parsed)
-    ranked = chooser.rank(chunks, [highlighter.ranges(chunk.text) for chunk in chunks])  # type: ignore[arg-type]
+    ranked = chooser.rank(chunks, [highlighter.ranges(chunk.text) for chunk in chunks])
     for chunk, units in zip(chunks, ranked, strict=True):
         best = units[0].unit if units else None
         found.append("" if best is None else f"{chunk.sections[best.section].heading}: {chunk.text[best.start : best.end]}")
@@ -74,9 +81,11 @@ def test_a_row_has_the_words_of_its_header_and_its_heading() -> None:
 
 
 @pytest.mark.parametrize("embed", [None, Model("nowhere")], ids=["by words", "by meaning"])
-def test_a_query_that_is_a_heading_finds_its_section(embed: Embed | None) -> None:
+def test_a_query_that_is_a_heading_or_the_title_and_words_of_a_heading_finds_its_section(embed: Embed | None) -> None:
     source = "## Restore a file\n\nRun it with dump.\n\n## Restore all\n\nTo restore each file of a machine that is lost.\n"
-    assert chosen(source, "Restore a file", {"restor": 1.0, "file": 1.0}, embed) == ["Restore a file: Run it with dump."]
+    words, found = {"restor": 1.0, "file": 1.0}, ["Restore a file: Run it with dump."]
+    assert chosen(source, "Restore a file", words, embed) == found
+    assert chosen(source, "backup files restored", {**words, "backup": 1.0}, embed) == found
 
 
 def test_without_a_word_of_the_query_there_is_no_best_unit_unless_units_are_embedded() -> None:
@@ -111,8 +120,8 @@ def test_code_and_lists_belong_to_their_announcement_and_to_what_it_follows_for_
     source = "Get it here. Clean it well.\n\nThen run this:\n\n```\nmake\nmake test\n```\n\nThat is all.\n\n```\nls\n```\n"
     source += "\nSee it.\n\n| a |\n|---|\n| 1 |\n\n```\ncat\n```\n"
     lists = "It is gone. What can I do? All is easy:\n\n- Find the key.\n- Open the safe.\n"
-    chunk, asking = (*chunks_of(source, "Backups"), *chunks_of(lists, "Keys"))
-    ranked, found = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk, asking], [(), ()])  # type: ignore[list-item]
+    chunk, asking = (*stored(source, "Backups"), *stored(lists, "Keys"))
+    ranked, found = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk, asking], [(), ()])
     codes = {each.unit.start: each.code and chunk.text[slice(*each.code)] for each in ranked if each.code}
     named = {chunk.text[start:].split(maxsplit=1)[0]: code for start, code in codes.items()}
     assert named == {"Clean": "make\nmake test", "Then": "make\nmake test", "That": "ls"}

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.search.results import chunk_runs, context_around, joined_text
-from tests.support.hits import make_hit
-
-_HIT = make_hit(prefix_length=4, total_chunks=9)
-CHUNK = StoredChunk(**{each.name: getattr(_HIT, each.name) for each in fields(StoredChunk) if each.name != "places"})
+from tests.support.hits import CHUNK
 
 
 def chunk(index: int, body: str, *, overlap: int = 0, path: str = "p", section: str = "S") -> StoredChunk:
     return replace(
         CHUNK,
         path=path,
+        prefix_length=4,
         chunk_index=index,
         text=f"[P] {body}",
         overlap_length=overlap,
