@@ -118,15 +118,6 @@ class PageTable:
         statement = f"SELECT path, title, category FROM pages WHERE {_NO_FILE} ORDER BY path"
         return [tuple(row) for row in self._database.select(statement)]
 
-    def headings(self) -> dict[str, list[str]]:
-        """Return the title and the headings of every page except attached files, by path."""
-        found = {path: [title] for path, title, _ in self.labels()}
-        for path, headings in self._database.select(
-            f"SELECT path, headings FROM chunks WHERE {_NO_FILE} ORDER BY path, ordinal"
-        ):
-            found[path] += decode_list(headings)
-        return found
-
     def with_capitals(self) -> list[str]:
         """Return the path of every page except attached files whose path has capitals, or other characters that are folded."""
         rows = self._database.select(f"SELECT path FROM pages WHERE path != path_key AND {_NO_FILE}")

@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct, to_builtins
 
-from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.content.pages import page_name, parent_path
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import LimitExceededError, MapError
 from otterwiki_semantic.core.files import read_record, write_atomically
@@ -39,7 +39,7 @@ _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
 _RETRY_SECONDS = 600.0
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
-_VERSION = 3
+_VERSION = 4
 """Counts changes to how maps are made. Maps of earlier versions are made again."""
 _SLOT = "map"
 _OFF = "the map is switched off; add map to SEMANTIC_PAGES"
@@ -118,7 +118,7 @@ class WikiMapBuilder:
             state, blobs = state_of(generation), generation.catalog.pages.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
-            labels = generation.catalog.pages.headings() if is_other else {}
+            labels = {path: _names(path, title) for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
             vectors = _vectors(generation, list(labels)) if is_other else None
         made = self._map
         if vectors is not None:
@@ -192,6 +192,11 @@ def _content(recipe: str | None, blobs: dict[str, str]) -> str:
     """Return a fingerprint of the map's form, pages and vectors: with one model, equal texts have equal vectors."""
     lines = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs.items()))
     return hashlib.sha256(f"{_VERSION}\n{recipe}\n{lines}".encode()).hexdigest()[:16]
+
+
+def _names(path: str, title: str) -> Labels:
+    """Return the title of a page, and the names of its folders in words."""
+    return [title, *parent_path(path).replace("-", " ").replace("_", " ").split("/")]
 
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:

@@ -1,4 +1,4 @@
-"""Project vectors onto a plane and group them: pages related in meaning are close, in groups named by their headings.
+"""Project vectors onto a plane and group them: pages related in meaning are close, in groups named by their titles and folders.
 
 Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that the memory is freed with it.
 """
@@ -22,7 +22,7 @@ from otterwiki_semantic.embedding import Matrix
 Places = npt.NDArray[np.float64]
 """One position per row, in units of t-SNE; a row of NaN is no position."""
 Labels = Sequence[str]
-"""The title of a page, and its headings."""
+"""The title of a page, and the names of the folders that it is in."""
 
 MOST_GROUPS = 8
 """The number of colours of the map."""
@@ -47,6 +47,8 @@ _LEAST_APART, _LEAST_OF_MANY, _ROUNDS = 0.016, 0.4, 30
 whichever is less; and the most rounds in which points are moved apart."""
 
 _NAME_WORDS = 3
+_BETWEEN_WORDS = re.compile(r"[ -](?=\w)|[^\w '’.-]")
+"""What separates the words of a name, and signs that none has."""
 _LEAST_NAME_LETTERS = 3
 _ENOUGH_PAGES, _ENOUGH_SHARE = 3, 0.2
 """The number of pages, or the share of a small group, that a phrase must be on to name it; in any case two pages."""
@@ -150,7 +152,7 @@ def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
 
 
 def group_names(groups: Sequence[Sequence[Labels]]) -> list[str]:
-    """Return a name for each group of pages: the phrase of its titles and headings that most distinguishes it from the others.
+    """Return a name for each group of pages: the phrase of its titles and folders that most distinguishes it from the others.
 
     A phrase counts once per page. Its weight is the number of pages with it, times the logarithm of the ratio of its
     frequencies in and outside the group. Words that could name most groups name none. A group without such a phrase has the
@@ -185,7 +187,7 @@ def _as_title(phrase: str) -> str:
 
 
 def _phrases(label: str) -> Iterator[tuple[str, str]]:
-    """Yield the phrases of a title or heading that begin and end with content words: their stems and their spellings."""
+    """Yield the phrases of a title or folder that begin and end with content words: their stems and their spellings."""
     parts = list(name_parts(label))
     words = [fold(label[part.start : part.end]) for part in parts]
     is_content = [
@@ -193,6 +195,6 @@ def _phrases(label: str) -> Iterator[tuple[str, str]]:
     ]
     for first, last in combinations_with_replacement(range(len(parts)), 2):
         spelled = label[parts[first].start : parts[last].end]
-        is_phrase = last - first < _NAME_WORDS and len(re.split(r"[ -]", spelled)) == last - first + 1
+        is_phrase = last - first < _NAME_WORDS and len(_BETWEEN_WORDS.split(spelled)) == last - first + 1
         if is_phrase and is_content[first] and is_content[last]:
             yield " ".join(stem(word, ENGLISH) for word in words[first : last + 1]), spelled

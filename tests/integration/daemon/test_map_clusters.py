@@ -53,9 +53,9 @@ def test_a_small_wiki_has_none_and_neither_has_a_page_without_vectors(pages: dic
     assert [path for path, name in names.items() if name is None] == [next(iter(pages))]
 
 
-def test_a_group_is_named_by_the_phrase_that_distinguishes_its_headings() -> None:
+def test_a_group_is_named_by_the_phrase_that_distinguishes_its_titles_and_folders() -> None:
     groups = [
-        [["Restore", "backups of the DNS"], ["Nightly", "Backups", "Overview"], ["backups of mail"]],
+        [["Restore", "backups of the DNS"], ["Nightly", "Backups", "Overview"], ["backups of mail {#mail}"]],
         [["The rack", "Cooling plan"], ["Cooling plans", "Overview"], ["Backup"]],
         [["2024"], ["of the"], ["Overview"]],
         [["From the diary"], ["Letters"]],
