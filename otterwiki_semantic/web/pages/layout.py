@@ -45,8 +45,8 @@ def scripts() -> dict[str, str]:
 
 @cache
 def stylesheet() -> str:
-    """Return the minified stylesheet."""
-    return str(cssmin((_STATIC / "style.css").read_text(encoding="utf-8")))
+    """Return the minified stylesheet; the minifier leaves spaces around ~ and /."""
+    return re.sub(" ([~/]) ", r"\1", str(cssmin((_STATIC / "style.css").read_text(encoding="utf-8"))))
 
 
 def keep_private(response: Response) -> Response:
