@@ -1,9 +1,9 @@
 """The unit of each passage that answers best (a sentence, list item, table row or line of code), and types of answers.
 
-Longer units are preferred, as are units with the expected answer type and those below a heading that the query names; lines of
-code are penalised. The other evidence is the unit's similarity to the query if it is embedded, and otherwise the share of the
-query's words in it, weighted by rarity. A row is read with its heading and the header of its table. docs/quality.md has the
-accuracy.
+Longer units are preferred, as are units with the expected answer type, those with all the query's words, and those below a
+heading that the query names; lines of code are penalised. The other evidence is the unit's similarity to the query if it is
+embedded, and otherwise the share of the query's words in it, weighted by rarity. A row is read with its heading and the header
+of its table. docs/quality.md has the accuracy.
 
 The expected answer type is classic evidence in question answering (Li and Roth, 2002). Each language needs one table.
 """
@@ -35,6 +35,8 @@ _SIMILARITY_WEIGHT = 8.0
 """Values from 7 to 9 are equally good."""
 _COVERAGE_WEIGHT = 3.0
 _TYPE_WEIGHT = 1.0
+_COMPLETE_WEIGHT = 1.0
+"""For a unit that has all words of the query, together with the title and the headings above it."""
 _CODE_WEIGHT = -2.0
 _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 """Kinds of units that only label other units."""
@@ -280,6 +282,7 @@ class UnitChooser:
         """Return the units of a chunk that may answer, those with most of the query's words first."""
         scored, sections, named = [], chunk.sections, self._named(chunk)
         names = chunk.text[: chunk.prefix_length].rstrip()
+        above = [self._words_in(" / ".join((chunk.title, *section.path))) for section in sections]
         for unit, header, items, code in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
             columns = chunk.text[slice(*header)] if header else ""
@@ -291,7 +294,8 @@ class UnitChooser:
                     found |= self._words_in(chunk.text[start:end])
             covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
-            prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named)
+            is_complete = any(words and words <= found | above[unit.section] for words in self._variants)
+            prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named) + _COMPLETE_WEIGHT * is_complete
             scored.append(ScoredUnit(unit, text, prior, covered, header, items, code))
         return sorted(scored, key=_best_first)
 

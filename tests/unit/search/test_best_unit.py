@@ -104,6 +104,8 @@ def test_units_are_embedded_with_the_names_of_their_passage_and_rows_with_their_
 
 
 def test_words_and_meaning_count_together() -> None:
+    source, keys = "The old key opens the front door of the house. A new key opens the safe.", {"key": 1.0, "safe": 1.0}
+    assert chosen(source, "safe key", keys, Model("nothing")) == [": A new key opens the safe."]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("nothing")) == ["Testing: A backup that nobody reads is a hope."]
 
@@ -122,8 +124,7 @@ def test_code_and_lists_belong_to_their_announcement_and_to_what_it_follows_for_
     lists = "It is gone. What can I do? All is easy:\n\n- Find the key.\n- Open the safe.\n"
     chunk, asking = (*stored(source, "Backups"), *stored(lists, "Keys"))
     ranked, found = UnitChooser(parse_query("it"), [], QUERY, Model("it"), Scale()).rank([chunk, asking], [(), ()])
-    codes = {each.unit.start: each.code and chunk.text[slice(*each.code)] for each in ranked if each.code}
-    named = {chunk.text[start:].split(maxsplit=1)[0]: code for start, code in codes.items()}
+    named = {chunk.text[each.unit.start :].split(maxsplit=1)[0]: chunk.text[slice(*each.code)] for each in ranked if each.code}
     assert named == {"Clean": "make\nmake test", "Then": "make\nmake test", "That": "ls"}
     assert {asking.text[each.unit.start :][:4] for each in found if each.items} == {"What", "All ", "- Fi", "- Op"}
 
