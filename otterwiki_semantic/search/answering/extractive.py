@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from otterwiki_semantic.content import row_parts
-from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, fold, sentence_ranges
+from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, fold, sentence_ranges, words
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.languages import vocabulary
@@ -28,6 +28,8 @@ from otterwiki_semantic.search.best_unit import AnswerType, answer_type, has_ans
 _MAX_MORE = 3
 _MAX_WORDS = 64
 """Words of an answer, whose median is then at most 60; a longer lead is returned alone."""
+_LEAST_ITEM_WORDS = 9
+"""Words of a list item that is quoted as a further unit; a shorter one is mostly a label."""
 _MAX_ITEMS = 20
 """Items of a list that is returned as an answer."""
 _FALL, _FALL_OF_ROWS = 2.0, 3.0
@@ -84,17 +86,18 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
         return []
     extracts, more = [each.answer(kind) for each in _peers(lead, ranked)], list[_Candidate]()
     shown = " ".join(text for each in extracts for text, _ in each.statements).casefold()
-    words = sum(len(text.split()) for each in extracts for text in each.texts)
+    length = sum(len(text.split()) for each in extracts for text in each.texts)
     for candidate in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         each = candidate if not any(candidate.overlaps(other) for other in (lead, *more)) else candidate.bare
         text = each.text
         is_other = candidate is not lead and not each.shares_table(lead)
         is_about = each.unit.coverage > 0 or (each.unit.similarity or 0.0) >= _NEAR
-        is_new = is_other and is_about and text.casefold() not in shown and not text.endswith(_UNFINISHED)
-        if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
+        is_told = not text.endswith(_UNFINISHED) and not each.is_label(languages)
+        is_new = is_other and is_about and is_told and text.casefold() not in shown
+        if is_new and each.score >= lead.score - _FALL and length + len(text.split()) <= _MAX_WORDS:
             more.append(each)
             shown += f"\n{text.casefold()}"
-            words += len(text.split())
+            length += len(text.split())
         if len(extracts) + len(more) > _MAX_MORE:
             break
     return [*extracts, *(each.extract() for each in sorted(more, key=lambda each: (hits.index(each.hit), each.unit.range)))]
@@ -199,6 +202,10 @@ class _Candidate(NamedTuple):
         """Whether both are rows of the same table."""
         is_row = self.unit.kind is UnitKind.ROW is other.unit.kind
         return is_row and self.hit is other.hit and self.unit.header == other.unit.header
+
+    def is_label(self, languages: Sequence[str]) -> bool:
+        """Whether the unit is a list item too short to be understood without the list."""
+        return self.unit.kind is UnitKind.ITEM and sum(1 for _ in words(self.text, languages[0])) < _LEAST_ITEM_WORDS
 
     def answers(self, kind: AnswerType | None, languages: Sequence[str]) -> bool:
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
