@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -39,7 +38,7 @@ _PASSAGE = Hit(
     total_chunks=1,
     page_word_count=1,
 )
-CHUNK = StoredChunk(**{each.name: getattr(_PASSAGE, each.name) for each in fields(StoredChunk) if each.name != "places"})
+CHUNK = StoredChunk(**{name: getattr(_PASSAGE, name) for name in StoredChunk.__dataclass_fields__ if name != "places"})
 
 
 def make_hit(**fields: Any) -> Hit:

@@ -34,7 +34,10 @@ class Quotation(NamedTuple):
 
 
 def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]:
-    """Return what is quoted from a section, in page order; each sentence with its source, which has the quoted unit."""
+    """Return what is quoted from a section, in page order; each sentence with its source, which has the quoted unit.
+
+    A single item is a paragraph.
+    """
     found: list[Quotation] = []
     before: Hit | None = None
     for sentence, hit in section:
@@ -44,7 +47,7 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
             quoted = quoted._replace(parts=[*found.pop().parts, *gap, *quoted.parts])
         found.append(quoted)
         before = hit
-    return found
+    return [each._replace(kind="text") if each.kind == "items" and len(each.parts) == 1 else each for each in found]
 
 
 def with_code(text: str, markdown: str | None) -> Markup:

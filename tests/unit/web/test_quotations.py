@@ -8,7 +8,7 @@ from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKi
 from otterwiki_semantic.web.pages.quotations import quotations, with_code
 from tests.support.hits import make_hit
 
-TEXT = "Use rsync. Wait. Then run make.\n\nDone.\n\n- one\n\nkind | kept\nnightly | 14\nweekly | ~~8~~"
+TEXT = "Use rsync. Wait. Then run make.\n\nDone.\n\n- one\n- two\n\nkind | kept\nnightly | 14\nweekly | ~~8~~"
 
 
 def quoted(text: str, kind: UnitKind, header: tuple[int, int] | None = None) -> tuple[AnswerSentence, Hit]:
@@ -22,15 +22,16 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
     header = (TEXT.index("kind"), TEXT.index("\nnightly"))
     sentences = [quoted(text, UnitKind.SENTENCE) for text in ("Use rsync.", "Then run make.", "Done.")]
     rows = [quoted(text, UnitKind.ROW, header) for text in ("nightly | 14", "weekly | ~~8~~")]
-    item = quoted("- one", UnitKind.ITEM)
-    announcing = AnswerSentence("Run this:", (0,), True), item[1]  # what follows it
-    assert [tuple(each) for each in quotations([*sentences, item, announcing, *rows])] == [
+    items = [quoted(text, UnitKind.ITEM) for text in ("- one", "- two")]
+    announcing = AnswerSentence("Run this:", (0,), True), items[1][1]  # what follows it
+    assert [tuple(each) for each in quotations([*sentences, *items, announcing, *rows, items[0]])] == [
         ("text", ["Use rsync.", "…", "Then run <code>make</code>."], ()),
         ("text", ["Done."], ()),
-        ("items", ["- one"], ()),
+        ("items", ["- one", "- two"], ()),
         ("text", ["Run this:"], ()),
         ("rows", [["nightly", "14"]], ["kind", "kept"]),
         ("text", ["weekly | ~~8~~"], ()),  # of which a part no longer holds
+        ("text", ["- one"], ()),  # alone
     ]
 
 
