@@ -174,6 +174,12 @@ def short_trail(names: Sequence[str]) -> Sequence[str]:
     return (names[0], "…", names[-1]) if len(names) > 3 else names
 
 
+@pages.app_template_filter("semantic_short_path")
+def short_path(path: str) -> str:
+    """Return the path of a page, or of a folder with a slash at its end, without the names between the first and the last."""
+    return "/".join(short_trail(path.removesuffix("/").split("/"))) + "/" * path.endswith("/")
+
+
 @pages.app_template_global("semantic_marked")
 def marked_name(hit: Hit, name: str) -> Iterator[Span]:
     """Yield a title or heading of a passage in parts, with its words that match."""

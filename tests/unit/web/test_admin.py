@@ -31,9 +31,9 @@ def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
 
 
 def test_a_lower_recall_and_missing_pages_are_told() -> None:
+    facts: dict[str, Any] = {"seconds": 1, "commit": None, "model": "m", "generation": "g", "recipe": "r", "unanswerable": 0}
     figures: dict[str, Any] = {"recall_at_10": 0.8, "precision_at_10": 0.1, "mrr": 0.5, "zero_result_rate": 0}
-    facts: dict[str, Any] = {"seconds": 1, "commit": None, "model": "m", "generation": "g", "recipe": "r"}
-    before = QualityRecord(finished="2026-01-01T00:00:00+00:00", queries=10, unanswerable=0, **facts, **figures)
+    before = QualityRecord(finished="2026-01-01T00:00:00+00:00", queries=10, **facts, **figures)
     worse, hardly = (structs.replace(before, recall_at_10=recall) for recall in (0.7, 0.73))
     assert quality_warnings([worse, before]) == [
         "Search got worse: it finds 70% of the expected pages, and found 80% in the check before."

@@ -17,9 +17,7 @@ INDEX = Freshness("commit", "commit", 0)
 def answer(*days: int, **facets: dict[str, int]) -> Answer:
     """Return an answer with pages that were changed some days ago."""
     today = datetime.now(UTC)
-    hits = tuple(
-        make_hit(path=f"p{number}", updated=(today - timedelta(days=age)).isoformat()) for number, age in enumerate(days)
-    )
+    hits = tuple(make_hit(path=f"p{at}", updated=(today - timedelta(days=age)).isoformat()) for at, age in enumerate(days))
     found = Facets(**{"category": {}, "tag": {}, "path": {}, **facets})
     total = TotalHits(len(hits), "eq")
     return Answer(query="q", total=len(hits), total_hits=total, confident=True, index=INDEX, results=hits, facets=found)
@@ -92,6 +90,7 @@ def test_a_trail_stands_above_the_first_passage_of_its_section_and_is_cut_in_the
     one, two = (make_hit(section_path=("Cistern", *names)) for names in (("Float", "Level", "Wire", "Dye"), ("Float",)))
     assert [results.section_trail(*pair) for pair in ((two, one), (two, two))] == [("Float",), ()]
     assert results.short_trail(results.section_trail(one)) == ("Float", "…", "Dye")
+    assert [results.short_path(each) for each in ("a/b/c/d/", "a/b/c/d", "a/b/c/")] == ["a/…/d/", "a/…/d", "a/b/c/"]
 
 
 def test_an_excerpt_ends_with_the_section_that_answers_best() -> None:
