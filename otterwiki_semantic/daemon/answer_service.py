@@ -45,7 +45,7 @@ from otterwiki_semantic.search.answering import (
 )
 
 NO_ANSWER = "Nothing here answers this."
-_NO_SENTENCE = "Nothing here answers this in a sentence; the nearest passages follow."
+_NO_SENTENCE = "Nothing here answers this directly; the closest passages follow."
 ABANDONED = "The answer was not finished: nobody fetched it for a while."
 _SECTION_WORDS = 400
 """Words of the largest section to which a source is extended."""
