@@ -294,7 +294,7 @@ class UnitChooser:
                     found |= self._words_in(chunk.text[start:end])
             covered = sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
-            is_complete = any(words and words <= found | above[unit.section] for words in self._variants)
+            is_complete = any(wanted and wanted <= found | above[unit.section] for wanted in self._variants)
             prior = self._prior(unit, own) + EXACT_POINTS * (unit.section in named) + _COMPLETE_WEIGHT * is_complete
             scored.append(ScoredUnit(unit, text, prior, covered, header, items, code))
         return sorted(scored, key=_best_first)
@@ -303,9 +303,9 @@ class UnitChooser:
         """Return the places of sections whose heading is the query, or else has all its words but those of the page's title."""
         headings = [section.heading for section in chunk.sections]
         named = {place for place, heading in enumerate(headings) if self._name and name_key(heading) == self._name}
-        left = [words - self._words_in(chunk.title) for words in self._variants]
-        found = ((place, self._words_in(heading)) for place, heading in enumerate(headings))
-        return named or {place for place, own in found if any(each and each <= own for each in left)}
+        left = [wanted - self._words_in(chunk.title) for wanted in self._variants]
+        own = enumerate(map(self._words_in, headings))
+        return named or {place for place, words_of_heading in own if any(each and each <= words_of_heading for each in left)}
 
     @cached_property
     def _answer_type(self) -> AnswerType | None:
