@@ -13,7 +13,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import indexed_text
-from otterwiki_semantic.content.pages import page_name
 
 _CACHED_NAMES = 50_000
 
@@ -47,12 +46,13 @@ class _Names(NamedTuple):
 
     @classmethod
     def of(cls, number: int, path: str, key: str, title: str, language: str) -> _Names:
-        names = title, page_name(path), path.replace("/", " ")
-        return cls(number, path if key == path else key, *(name_words(name, language) for name in names))
+        *folders, name = (name_words(part, language) for part in path.split("/"))
+        of_path = tuple(dict.fromkeys(chain(*folders, name))) if folders else name
+        return cls(number, path if key == path else key, name_words(title, language), name, of_path)
 
     @property
     def title_and_name(self) -> frozenset[str]:
-        return frozenset(self.title).union(self.name)
+        return frozenset(self.title + self.name)
 
 
 _NO_NAMES = _Names(0, "", (), (), ())
@@ -82,10 +82,10 @@ class PageNames:
         if len(new._pages) < len(self._pages):
             for path in self._pages.keys() - new._pages.keys():
                 new._counts.subtract(self._pages[path].title_and_name)
-        for number, path, key, title, language in added:
-            new._pages[path] = names = _Names.of(number, path, key, title, language)
-            new._counts.update(names.title_and_name)
-            new.last_number = max(number, new.last_number)
+        found = {path: _Names.of(number, path, key, title, language) for number, path, key, title, language in added}
+        new._pages |= found
+        new._counts.update(chain.from_iterable(names.title_and_name for names in found.values()))
+        new.last_number = max((names.number for names in found.values()), default=self.last_number)
         return new
 
     def incoming_links(self, path: str) -> int:
