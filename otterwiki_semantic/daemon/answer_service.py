@@ -45,7 +45,7 @@ from otterwiki_semantic.search.answering import (
 )
 
 NO_ANSWER = "Nothing here answers this."
-_NO_SENTENCE = "Nothing here answers this directly; the closest passages follow."
+_NOT_DIRECTLY = "Nothing here answers this directly; the closest passages follow."
 ABANDONED = "The answer was not finished: nobody fetched it for a while."
 _SECTION_WORDS = 400
 """Words of the largest section to which a source is extended."""
@@ -102,9 +102,9 @@ class AnswerService:
             running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
             self._add(running)
             if self._answerer.is_extractive:
-                silence = _NO_SENTENCE if opening.confident else NO_ANSWER
+                message = _NOT_DIRECTLY if opening.confident else NO_ANSWER
                 running.extract(extracts)
-                running.end(None if extracts or not is_searchable else silence)
+                running.end(None if extracts or not is_searchable else message)
             elif opening.confident or (self._may_rewrite and is_searchable):
                 threading.Thread(target=self._write, args=(running, request, urls), name="answer", daemon=True).start()
                 is_written = True

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, name_key, words
+from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, Word, fold, function_words, name_key, words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
@@ -79,7 +79,7 @@ _LANGUAGES = {
         interrogatives=r"how|what|when|where|which|who|whom|whose|why",
         questions={
             AnswerType.NUMBER: r"how (?:many|much|long|often|big|large|far|old|fast|high|small)|limit|maximum|minimum|max|min"
-            r"|size|length|number of|rate|cost|price|default|(?:which|what) (?:ports?|versions?|percentage|temperature)",
+            r"|size|length|number of|rate|cost|price|default|(?:which|what) (?:ports?|versions?) (?:is|are|do|does)",
             AnswerType.TIME: r"when|what time|date|deadline",
             AnswerType.PERSON: r"who|whom|whose|contact",
             AnswerType.PLACE: r"where|location|which (?:file|folder|directory|page|channel)",
@@ -104,7 +104,7 @@ _LANGUAGES = {
         interrogatives=r"wie|was|wann|wo|wohin|woher|welche[mnrs]?|wer|wen|wem|wessen|warum|wieso|weshalb",
         questions={
             AnswerType.NUMBER: r"wie ?(?:viele?|lange?|oft|groß|weit|alt|schnell|hoch|klein)|grenze|maximal|minimal|größe|länge"
-            r"|anzahl|preis|kosten|kostet|welche[nrs]? (?:ports?|version(?:en)?|temperatur)",
+            r"|anzahl|preis|kosten|kostet|welche[nr]? (?:ports?|version(?:en)?) (?:ist|sind|hat|nutzt|braucht)",
             AnswerType.TIME: r"wann|um wie viel uhr|datum|termin|frist",
             AnswerType.PERSON: r"wer|wen|wem|wessen|ansprechpartner",
             AnswerType.PLACE: r"wo|wohin|woher|ort|welche[rsm]? (?:datei|ordner|verzeichnis|seite|kanal)",
@@ -127,7 +127,7 @@ _LANGUAGES = {
     "fr": _Language(
         interrogatives=r"combien|comment|où|pourquoi|quand|que|quel(?:le)?s?|qu'est-ce|qui|quoi",
         questions={
-            AnswerType.NUMBER: r"combien|quelle (?:taille|longueur|durée|limite|version|température)|quels? ports?"
+            AnswerType.NUMBER: r"combien|quelle (?:taille|longueur|durée|limite)|quels? ports? (?:est|sont|utilise)"
             r"|maximum|minimum|nombre|prix|coût",
             AnswerType.TIME: r"quand|à quelle heure|date|délai",
             AnswerType.PERSON: r"qui|à qui|contact",
@@ -300,12 +300,24 @@ class UnitChooser:
         return sorted(scored, key=_best_first)
 
     def _named(self, chunk: StoredChunk) -> set[int]:
-        """Return the places of sections whose heading is the query, or else has all its words but those of the page's title."""
+        """Return the places of sections whose heading is the query, or else what it has besides words of the page's title."""
         headings = [section.heading for section in chunk.sections]
         named = {place for place, heading in enumerate(headings) if self._name and name_key(heading) == self._name}
         left = [wanted - self._words_in(chunk.title) for wanted in self._variants]
-        own = enumerate(map(self._words_in, headings))
-        return named or {place for place, words_of_heading in own if any(each and each <= words_of_heading for each in left)}
+        return named or {
+            place
+            for place, heading in enumerate(headings)
+            if any(each and each <= self._words_in(heading) for each in left) and self._has_all_of(heading)
+        }
+
+    def _has_all_of(self, heading: str) -> bool:
+        """Whether the query has all words of a heading, except for numbers and function words."""
+
+        def is_known(word: Word, language: str) -> bool:
+            has = not self._weights.keys().isdisjoint((*word.parts, word.whole))
+            return has or word.whole.isdigit() or fold(heading[word.start : word.end]) in function_words(language)
+
+        return any(all(is_known(word, each) for word in words(heading, each)) for each in self._languages)
 
     @cached_property
     def _answer_type(self) -> AnswerType | None:
@@ -365,7 +377,7 @@ def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
     for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):
         units = list(group)
         if is_list is not None:
-            announcing = before if before and chunk.text[: before[-1].end].endswith(ANNOUNCING) else []
+            announcing = before if before and chunk.text[: before[-1].end].endswith((*ANNOUNCING, *QUESTION_MARKS)) else []
             lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
         asking = [unit for unit in units[-2:-1] if chunk.text[: unit.end].endswith(QUESTION_MARKS)]
         before = [*asking, units[-1]]

@@ -227,9 +227,7 @@ def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:
 def test_the_documentation_lists_exactly_the_metrics_there_are(served: Served, scraped: Series) -> None:
     text = served.live.request("GET", ROUTE).text
     there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
-    rows = [
-        line for line in (DOCS / "monitoring.md").read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{PREFIX}")
-    ]
+    rows = [row for row in (DOCS / "monitoring.md").read_text(encoding="utf-8").splitlines() if row.startswith(f"| `{PREFIX}")]
     documented = {name for row in rows for name in _NAME.findall(row.split("|")[1])}
     assert documented == there
     for row in rows:

@@ -118,7 +118,7 @@ class WikiMapBuilder:
             state, blobs = state_of(generation), generation.catalog.pages.blobs()
             content = _content(generation.vector_fingerprint, blobs)
             is_other = self._map is None or self._map.content != content
-            labels = {path: _names(path, title) for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
+            labels = {path: labels_of(path, title) for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
             vectors = _vectors(generation, list(labels)) if is_other else None
         made = self._map
         if vectors is not None:
@@ -194,7 +194,7 @@ def _content(recipe: str | None, blobs: dict[str, str]) -> str:
     return hashlib.sha256(f"{_VERSION}\n{recipe}\n{lines}".encode()).hexdigest()[:16]
 
 
-def _names(path: str, title: str) -> Labels:
+def labels_of(path: str, title: str) -> Labels:
     """Return the title of a page, and the names of its folders in words."""
     return [title, *parent_path(path).replace("-", " ").replace("_", " ").split("/")]
 

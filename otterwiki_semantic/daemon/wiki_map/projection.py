@@ -47,7 +47,7 @@ _LEAST_APART, _LEAST_OF_MANY, _ROUNDS = 0.016, 0.4, 30
 whichever is less; and the most rounds in which points are moved apart."""
 
 _NAME_WORDS = 3
-_BETWEEN_WORDS = re.compile(r"[ -](?=\w)|[^\w '’.-]")
+_BETWEEN_WORDS = re.compile(r"[ -]|[^\w '’.-]")
 """What separates the words of a name, and signs that none has."""
 _LEAST_NAME_LETTERS = 3
 _ENOUGH_PAGES, _ENOUGH_SHARE = 3, 0.2

@@ -146,7 +146,7 @@ def _in_context(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
     """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough.
 
-    A question beside it that is near enough suffices: passages answer the questions that they ask.
+    If it answers a question of the passage, that this question is near enough suffices.
     """
     lead = next((each for each in ranked if each.answers(kind, languages)), None)
     near = [each.unit.similarity for each in ranked if each.unit.similarity is not None]
@@ -154,7 +154,7 @@ def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequ
         return None
     if not near:
         return lead if lead.unit.coverage >= _LEAST_COVERAGE else None
-    asked = [each.unit.similarity or 0.0 for each in ranked if each.asks and each.hit is lead.hit]
+    asked = [each.unit.similarity or 0.0 for each in ranked if each.asks and each.is_answered_by(lead)]
     return lead if max(fmean(nlargest(_NEAREST, near)), *asked, 0.0) >= _LEAST_SIMILARITY else None
 
 
@@ -193,6 +193,10 @@ class _Candidate(NamedTuple):
         """Whether the unit is a question."""
         return self._text(self.own.range).endswith(QUESTION_MARKS)
 
+    def is_answered_by(self, other: _Candidate) -> bool:
+        """Whether the unit, a question, is quoted with another one, or announces it as an item of a list."""
+        return self.overlaps(other) or (self.hit is other.hit and other.own.range in self.unit.items)
+
     def overlaps(self, other: _Candidate) -> bool:
         """Whether both have a part of the passage."""
         (start, end), (first, last) = self.unit.range, other.unit.range
@@ -213,7 +217,8 @@ class _Candidate(NamedTuple):
             return True
         text, (_, code) = self.text, self.code
         is_finished = not text.endswith(_UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
-        told = f"{text}\n{code}" if kind is AnswerType.COMMAND else text
+        told = self._text((self.own.range[1], self.unit.range[1])) if self.asks else text
+        told = f"{told}\n{code}" if kind is AnswerType.COMMAND else told
         return is_finished and (kind not in _REQUIRED or has_answer(kind, told, languages))
 
     def answer(self, kind: AnswerType | None) -> Extract:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from otterwiki_semantic.daemon.wiki_map.builder import labels_of
 from otterwiki_semantic.daemon.wiki_map.projection import group_names, project
 from otterwiki_semantic.embedding import BundledModel
 
@@ -65,3 +66,4 @@ def test_a_group_is_named_by_the_phrase_that_distinguishes_its_titles_and_folder
     assert group_names(groups) == ["Backups", "Cooling plan", "2024", "Letters", "Diary", "Group 6"]
     mostly = [[[f"The lab {name}", name]] * 3 for name in ("Kitchen", "Garden", "Cellar")]
     assert group_names(mostly) == ["Kitchen", "Garden", "Cellar"]
+    assert labels_of("user-guide/live_tv/setup", "Setup") == ["Setup", "user guide", "live tv"]

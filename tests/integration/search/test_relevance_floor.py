@@ -37,7 +37,5 @@ def test_most_unanswerable_questions_are_flagged(demo: IndexEngine) -> None:
 def test_the_judged_page_is_among_the_first_three(demo: IndexEngine) -> None:
     judged = [entry for entry in questions("demo") if entry["relevant"]]
     options = SearchOptions(n=3, max_chunks_per_page=1)
-    found = [
-        {hit.path for hit in demo.search([entry["query"]], options)[0].results} & set(entry["relevant"]) for entry in judged
-    ]
+    found = [{hit.path for hit in demo.search([each["query"]], options)[0].results} & set(each["relevant"]) for each in judged]
     assert sum(map(bool, found)) / len(found) >= 0.95

@@ -91,9 +91,7 @@ def test_similarities_are_shown_as_the_model_gives_them(narrow: IndexEngine) -> 
 
 
 def test_related_pages_are_offered_as_with_the_bundled_model(narrow: IndexEngine, demo: IndexEngine) -> None:
-    offered = [
-        {page.path for page in index.related("procedures/backup", 20).results if page.relevant} for index in (narrow, demo)
-    ]
+    offered = [{page.path for page in one.related("procedures/backup", 20).results if page.relevant} for one in (narrow, demo)]
     assert offered[1]
     assert len(offered[0] ^ offered[1]) <= 2
 

@@ -133,6 +133,7 @@ def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> 
     assert (answer["answer"], answer["confident"]) == ([], False)
     assert "Nothing here answers" in answer["message"]
     assert answer["sources"], "the nearest passages are shown"
+    assert "directly" in asked(wiki, "who restarts the heating").json["message"]
 
 
 def test_events_are_the_sources_the_sentences_and_the_whole(wiki: LiveWiki) -> None:

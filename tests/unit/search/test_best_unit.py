@@ -104,8 +104,8 @@ def test_units_are_embedded_with_the_names_of_their_passage_and_rows_with_their_
 
 
 def test_words_and_meaning_count_together() -> None:
-    source, keys = "The old key opens the front door of the house. A new key opens the safe.", {"key": 1.0, "safe": 1.0}
-    assert chosen(source, "safe key", keys, Model("nothing")) == [": A new key opens the safe."]
+    source, keys = "The old ladder leads to the front door of the house. A new key is here.", {"key": 1.0, "backup": 1.0}
+    assert chosen(source, "backup key", keys, Model("nothing")) == [": A new key is here."]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("nothing")) == ["Testing: A backup that nobody reads is a hope."]
 

@@ -77,9 +77,11 @@ def test_a_sentence_that_begins_with_a_pronoun_brings_the_previous_one() -> None
 
 
 def test_a_question_is_quoted_with_its_reply_and_suffices_if_it_is_near() -> None:
-    page = hit(f"Lost? {KEPT} {HOPE} {TESTED}", ("Lost?", 9.0), (HOPE, 1.0), (TESTED, 1.0))
-    units = (page.units[0], *(structs.replace(each, similarity=FAR) for each in page.units[1:]))
-    assert answered("backups", structs.replace(page, units=units)) == [(f"Lost? {KEPT}",)]
+    for said, score, found in (("Lost?", 9.0, [(f"Lost? {KEPT}",)]), ("Lost?", 0.5, []), ("Lost.", 9.0, [])):
+        page = hit(f"{said} {KEPT} {HOPE} {TESTED}", (said, score), (HOPE, 1.0), (TESTED, 1.0))
+        units = (page.units[0], *(structs.replace(each, similarity=FAR) for each in page.units[1:]))
+        assert answered("backups", structs.replace(page, units=units)) == found
+    assert answered("how long are they kept", hit("Is it 14 nights? Ask Ana.", ("Is it 14 nights?", 9.0))) == []
 
 
 def test_code_that_follows_an_answer_is_part_of_it() -> None:
