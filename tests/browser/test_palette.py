@@ -151,6 +151,7 @@ def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: L
         page.keyboard.insert_text("zigbee")
         page.keyboard.press("Shift+Enter")
         expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
+        page.wait_for_load_state()
         page.keyboard.press("Control+k")
         expect(field(page)).to_be_focused()
         page.keyboard.insert_text("zigbee")
