@@ -25,6 +25,8 @@ _LONGEST = 16
 ANNOUNCING = (":", "：")
 """The endings of sentences that announce a list, a table or code."""
 QUESTION_MARKS = ("?", "？", "؟")
+UNFINISHED = (*ANNOUNCING, *QUESTION_MARKS)
+"""The endings of sentences that need the text after them."""
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:

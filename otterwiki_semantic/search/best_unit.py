@@ -19,7 +19,16 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, Word, fold, function_words, name_key, words
+from otterwiki_semantic.content.analysis import (
+    ANNOUNCING,
+    QUESTION_MARKS,
+    UNFINISHED,
+    Word,
+    fold,
+    function_words,
+    name_key,
+    words,
+)
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
@@ -282,7 +291,7 @@ class UnitChooser:
         """Return the units of a chunk that may answer, those with most of the query's words first."""
         scored, sections, named = [], chunk.sections, self._named(chunk)
         names = chunk.text[: chunk.prefix_length].rstrip()
-        above = [self._words_in(" / ".join((chunk.title, *section.path))) for section in sections]
+        above = [frozenset[str]().union(*map(self._words_in, (chunk.title, *section.path))) for section in sections]
         for unit, header, items, code in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
             columns = chunk.text[slice(*header)] if header else ""
@@ -371,13 +380,13 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
 
 
 def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
-    """Return the ranges of list items: for each item of a list, the sentence that announces it, and a question before that."""
+    """Return the ranges of a list's items, for each of them, the sentence or question above it, and a question before that."""
     lists: dict[Unit, tuple[Range, ...]] = {}
     before: list[Unit] = []
     for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):
         units = list(group)
         if is_list is not None:
-            announcing = before if before and chunk.text[: before[-1].end].endswith((*ANNOUNCING, *QUESTION_MARKS)) else []
+            announcing = before if before and chunk.text[: before[-1].end].endswith(UNFINISHED) else []
             lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
         asking = [unit for unit in units[-2:-1] if chunk.text[: unit.end].endswith(QUESTION_MARKS)]
         before = [*asking, units[-1]]

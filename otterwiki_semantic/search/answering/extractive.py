@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from otterwiki_semantic.content import row_parts
-from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, fold, sentence_ranges, words
+from otterwiki_semantic.content.analysis import ANNOUNCING, QUESTION_MARKS, UNFINISHED, fold, sentence_ranges, words
 from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.languages import vocabulary
@@ -51,8 +51,6 @@ _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
 _STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))+(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
-_UNFINISHED = (*ANNOUNCING, *QUESTION_MARKS)
-"""Endings of units that need the text after them."""
 
 
 class Extract(NamedTuple):
@@ -92,7 +90,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
         text = each.text
         is_other = candidate is not lead and not each.shares_table(lead)
         is_about = each.unit.coverage > 0 or (each.unit.similarity or 0.0) >= _NEAR
-        is_told = not text.endswith(_UNFINISHED) and not each.is_label(languages)
+        is_told = not text.endswith(UNFINISHED) and not each.is_label(languages)
         is_new = is_other and is_about and is_told and text.casefold() not in shown
         if is_new and each.score >= lead.score - _FALL and length + len(text.split()) <= _MAX_WORDS:
             more.append(each)
@@ -146,7 +144,7 @@ def _in_context(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
     """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough.
 
-    If it answers a question of the passage, that this question is near enough suffices.
+    A unit that answers a question in the passage is near enough if that question is.
     """
     lead = next((each for each in ranked if each.answers(kind, languages)), None)
     near = [each.unit.similarity for each in ranked if each.unit.similarity is not None]
@@ -172,7 +170,7 @@ class _Candidate(NamedTuple):
     visible: str
     """The passage without struck-out text."""
     own: HitUnit
-    """The unit without the sentence before it."""
+    """The unit without the sentence before it, or after it."""
 
     @property
     def score(self) -> float:
@@ -185,7 +183,7 @@ class _Candidate(NamedTuple):
 
     @property
     def bare(self) -> _Candidate:
-        """The candidate without the sentence before its unit."""
+        """The candidate with its unit alone."""
         return self._replace(unit=self.own)
 
     @property
@@ -216,7 +214,7 @@ class _Candidate(NamedTuple):
         if kind is AnswerType.STEPS and self.unit.items:
             return True
         text, (_, code) = self.text, self.code
-        is_finished = not text.endswith(_UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
+        is_finished = not text.endswith(UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
         told = self._text((self.own.range[1], self.unit.range[1])) if self.asks else text
         told = f"{told}\n{code}" if kind is AnswerType.COMMAND else told
         return is_finished and (kind not in _REQUIRED or has_answer(kind, told, languages))
