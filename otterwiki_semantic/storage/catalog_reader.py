@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import sentence_ranges
-from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.content.pages import page_name, title_and_path_words
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import ChunkSection, FileKind, StoredChunk, Unit, UnitKind, encode_places
@@ -85,11 +85,16 @@ class CatalogReader:
         return known
 
     def _read_names(self, known: PageNames) -> PageNames:
-        select, columns = self._database.select, f"number, path, path_key, title, {self._language}"
-        added = select(f"SELECT {columns} FROM pages WHERE number > ?", known.last_number)
+        select = self._database.select
+        columns = f"number, path, path_key, title, {self._language}, title_words, name_words, path_words"
+        rows = select(f"SELECT {columns} FROM pages LEFT JOIN page_names ON page = number WHERE number > ?", known.last_number)
         # One JSON text is faster than one row per number.
         numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
-        return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
+        added = (
+            (number, path, key, title_and_path_words(title, path, language) if words[0] is None else words)
+            for number, path, key, title, language, *words in rows
+        )
+        return known.updated(added, frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
 
     def answers(self) -> tuple[PinnedQuestion, ...]:
         """Return the questions with pinned pages; cached until the next revision."""

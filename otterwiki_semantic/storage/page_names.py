@@ -8,24 +8,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
+from sys import intern
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import indexed_text
-
-_CACHED_NAMES = 50_000
-
+from otterwiki_semantic.content.analysis import name_words
 
 Words = tuple[str, ...]
 HeadingWords = tuple[tuple[Words, ...], Words]
 """The words of each heading in a chunk; and the words of all headings in and above the chunk, without the page's title."""
-
-
-@lru_cache(_CACHED_NAMES)
-def name_words(name: str, language: str) -> Words:
-    """Return the distinct words of a title, a heading or a path, as the keyword index stores them."""
-    return tuple(dict.fromkeys(indexed_text(name, language).split()))
 
 
 def heading_words(section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
@@ -43,12 +34,6 @@ class _Names(NamedTuple):
     title: Words
     name: Words
     path: Words
-
-    @classmethod
-    def of(cls, number: int, path: str, key: str, title: str, language: str) -> _Names:
-        *folders, name = (name_words(part, language) for part in path.split("/"))
-        of_path = tuple(dict.fromkeys(chain(*folders, name))) if folders else name
-        return cls(number, path if key == path else key, name_words(title, language), name, of_path)
 
     @property
     def title_and_name(self) -> frozenset[str]:
@@ -70,10 +55,11 @@ class PageNames:
         self._weights: dict[str, float] = {}
 
     def updated(
-        self, added: Iterable[tuple[int, str, str, str, str]], numbers: Container[int], links: Mapping[str, int]
+        self, added: Iterable[tuple[int, str, str, Sequence[str]]], numbers: Container[int], links: Mapping[str, int]
     ) -> PageNames:
-        """Return the names with added pages (number, path, folded path, title, language), and only of pages in `numbers`.
+        """Return the names with added pages, and only of pages in `numbers`.
 
+        An added page has a number, a path, a folded path, and the words of `title_and_path_words`.
         `links` are the link counts by folded path.
         """
         new = PageNames()
@@ -82,7 +68,10 @@ class PageNames:
         if len(new._pages) < len(self._pages):
             for path in self._pages.keys() - new._pages.keys():
                 new._counts.subtract(self._pages[path].title_and_name)
-        found = {path: _Names.of(number, path, key, title, language) for number, path, key, title, language in added}
+        found = {
+            path: _Names(number, path if key == path else key, *(tuple(map(intern, words.split())) for words in of_page))
+            for number, path, key, of_page in added
+        }
         new._pages |= found
         new._counts.update(chain.from_iterable(names.title_and_name for names in found.values()))
         new.last_number = max((names.number for names in found.values()), default=self.last_number)
@@ -95,7 +84,7 @@ class PageNames:
     def has_any(self, path: str, words: frozenset[str]) -> bool:
         """Whether a page's title or path has any of these words."""
         page = self._pages.get(path, _NO_NAMES)
-        return not (words.isdisjoint(page.path) and words.isdisjoint(page.title) and words.isdisjoint(page.name))
+        return not (words.isdisjoint(page.path) and words.isdisjoint(page.title))
 
     def path_words(self, path: str) -> Words:
         """Return the words of a page's path."""

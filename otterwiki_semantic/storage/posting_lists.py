@@ -135,9 +135,10 @@ class PostingLists:
     def _read_lengths(self, last_id: int) -> Floats:
         lengths = np.zeros(last_id + 1, dtype=np.float32)
         lengths[: len(self._lengths)] = self._lengths
-        statement = "SELECT id, sz FROM keywords_docsize WHERE id >= ?"
-        for chunk, sizes in self._database.select(statement, len(self._lengths)):
-            lengths[chunk] = _sum_of_varints(sizes)
+        statement = "SELECT group_concat(id), group_concat(hex(sz), '') FROM keywords_docsize WHERE id >= ?"
+        ((ids, sizes),) = self._database.select(statement, len(self._lengths))
+        if ids is not None:
+            lengths[np.fromstring(ids, np.int64, sep=",")] = _sums_of_varints(sizes, len(self._column_weights))
         return lengths
 
     def _mean_length(self, index: ExactIndex, lengths: Floats) -> float:
@@ -150,11 +151,9 @@ class PostingLists:
         return mean
 
 
-def _sum_of_varints(data: bytes) -> int:
-    total = number = 0
-    for byte in data:
-        number = number << 7 | byte & 0x7F
-        if byte < 0x80:
-            total += number
-            number = 0
-    return total
+def _sums_of_varints(encoded: str, count: int) -> Ids:
+    """Return the sums of each `count` numbers. A byte has 7 bits of a number, and its last byte is below 128 (SQLite)."""
+    data = np.frombuffer(bytes.fromhex(encoded), np.uint8)
+    places, ends = np.arange(len(data)), np.flatnonzero(data < 0x80)
+    to_end = ends[np.searchsorted(ends, places)] - places
+    return np.add.reduceat((data & 0x7F).astype(np.int64) << 7 * to_end, np.append(0, ends[count - 1 : -1 : count] + 1))

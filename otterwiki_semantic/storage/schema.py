@@ -26,6 +26,7 @@ ADDED_TABLES = {
     "files": "CREATE TABLE files (path TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID",
     "excluded_pages": "CREATE TABLE excluded_pages (path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID",
     "keyword_places": "CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance)",
+    "page_names": "CREATE TABLE page_names (page INTEGER PRIMARY KEY, title_words TEXT, name_words TEXT, path_words TEXT)",
     "pending": "CREATE TABLE pending (vector TEXT PRIMARY KEY) WITHOUT ROWID",
     "filled": "CREATE TABLE filled (number INTEGER PRIMARY KEY AUTOINCREMENT, vector TEXT NOT NULL)",
 }
@@ -40,6 +41,7 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 # A new vector takes the `place` of a deleted one. All have the same size, so places fit; appended rows would leave gaps.
 # `files` has the rows of `pages` for attached files. `excluded_pages` are excluded by their front matter: nothing else about
 # them is stored.
+# `page_names` has the words of titles and paths, or no row for pages that an earlier version indexed.
 # `places` are the sections and units of a chunk in MessagePack.
 # `links` of notes also contain the text of wikilinks: see `resolve_wiki_links`.
 # `pending` are the vectors that chunks lack, and `filled` is a log of the vectors added after their chunks.
@@ -128,6 +130,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
     words = page.words or page_words(page)
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", ((key, page.path, ordinal) for key, ordinal in words.names))
+    connection.execute("INSERT INTO page_names VALUES (?, ?, ?, ?)", (number, *words.title_and_path))
     connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
     changes.add("words", words.spelled)
     for ordinal, (chunk, vector, (headings, body)) in enumerate(zip(page.chunks, vectors, words.chunks, strict=True)):
@@ -159,6 +162,7 @@ def delete_page(connection: sqlite3.Connection, path: str, changes: WordChanges)
     changes.remove("words", spelled_words(*texts))
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
+    connection.execute("DELETE FROM page_names WHERE page IN (SELECT number FROM pages WHERE path = ?)", (path,))
     for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers", "files"):
         connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
     return chunks

@@ -14,6 +14,7 @@ from otterwiki_semantic.content.analysis.tokenizer import (
     indexed_text,
     name_key,
     name_parts,
+    name_words,
     spelled_words,
     stem,
     stem_beginnings,

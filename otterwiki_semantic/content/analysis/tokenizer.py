@@ -101,6 +101,12 @@ def indexed_text(text: str, language: str = ENGLISH) -> str:
     return " ".join((*parts, *wholes, *bare))
 
 
+@lru_cache(_CACHED_WORDS)
+def name_words(name: str, language: str) -> tuple[str, ...]:
+    """Return the distinct words of a title, a heading or a path, as the keyword index stores them."""
+    return tuple(dict.fromkeys(indexed_text(name, language).split()))
+
+
 def spelled_words(*texts: str) -> set[str]:
     """Return the words of texts as spelled, folded, without numbers and words of fewer than four letters."""
     spellings, analyses = set(chain.from_iterable(map(_spelled, texts))), _analyses(ENGLISH)

@@ -13,6 +13,13 @@ from otterwiki_semantic.content.pages.page import (
     page_not_found,
     parent_path,
 )
-from otterwiki_semantic.content.pages.preparation import PageSettings, divide_page, page_words, parse_source, prepare_page
+from otterwiki_semantic.content.pages.preparation import (
+    PageSettings,
+    divide_page,
+    page_words,
+    parse_source,
+    prepare_page,
+    title_and_path_words,
+)
 from otterwiki_semantic.content.pages.source import find_links, find_name, prose, redirect_links
 from otterwiki_semantic.content.pages.view import view_page

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from otterwiki_semantic.content.analysis import detect_language, indexed_text, language_code, name_key, spelled_words
+from otterwiki_semantic.content.analysis import (
+    detect_language,
+    indexed_text,
+    language_code,
+    name_key,
+    name_words,
+    spelled_words,
+)
 from otterwiki_semantic.content.attachments.paging import parse_attachment
 from otterwiki_semantic.content.chunking.chunker import chunk_document
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
@@ -81,9 +89,16 @@ def page_words(page: Page) -> PageWords:
         headings.pop(page.title, None)
         body = chunk.text[chunk.prefix_length :]
         chunks.append((indexed_text(" / ".join(headings), page.language), indexed_text(body, page.language)))
-    return PageWords(
-        title, tuple(chunks), tuple(sorted(spelled_words(*(chunk.text for chunk in page.chunks)))), tuple(_names(page))
-    )
+    spelled = sorted(spelled_words(*(chunk.text for chunk in page.chunks)))
+    of_names = title_and_path_words(page.title, page.path, page.language)
+    return PageWords(title, tuple(chunks), tuple(spelled), tuple(_names(page)), of_names)
+
+
+def title_and_path_words(title: str, path: str, language: str) -> tuple[str, str, str]:
+    """Return the distinct words of a page's title, of the last part of its path, and of the whole path."""
+    *folders, name = (name_words(part, language) for part in path.split("/"))
+    whole = dict.fromkeys(chain(*folders, name))
+    return " ".join(name_words(title, language)), " ".join(name), " ".join(whole)
 
 
 def _names(page: Page) -> Iterator[tuple[str, int]]:

@@ -216,6 +216,8 @@ class PageWords:
     """Each word as spelled, in order: the page's part of the vocabulary."""
     names: tuple[tuple[str, int], ...]
     """Names of the page and its sections, each with the chunk it leads to; -1 is the page."""
+    title_and_path: tuple[str, str, str]
+    """Distinct words of the title, of the last part of the path, and of the whole path."""
 
 
 @dataclass(frozen=True, slots=True)

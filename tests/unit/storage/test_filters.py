@@ -8,7 +8,7 @@ import pytest
 
 from otterwiki_semantic.core.records import Filters, LastChange, Page
 from otterwiki_semantic.storage.filters import Filter, page_filter
-from otterwiki_semantic.storage.schema import TABLES, WordChanges, insert_page
+from otterwiki_semantic.storage.schema import ADDED_TABLES, TABLES, WordChanges, insert_page
 
 PAGES = (
     Page("a", "blob", "A", "Home", ("Red", "blue"), 1, (), last_change=LastChange(10, "commit")),
@@ -63,7 +63,7 @@ def test_equal_filters_share_a_cached_mask() -> None:
 )
 def test_pages_are_filtered_whatever_the_case(filters: Filters, expected: list[str]) -> None:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(TABLES)
+    connection.executescript(";".join((TABLES, *ADDED_TABLES.values())))
     for page in PAGES:
         insert_page(connection, page, (), WordChanges())
     where = page_filter(filters)

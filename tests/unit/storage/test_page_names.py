@@ -1,10 +1,11 @@
 """The names of pages in memory."""
 
+from otterwiki_semantic.content.pages import title_and_path_words
 from otterwiki_semantic.storage.page_names import PageNames
 
 
 def names(*pages: tuple[int, str, str], known: PageNames | None = None, left: set[int] | None = None) -> PageNames:
-    added = [(number, path, path.lower(), title, "en") for number, path, title in pages]
+    added = [(number, path, path.lower(), title_and_path_words(title, path, "en")) for number, path, title in pages]
     numbers = {number for number, _, _ in pages} | (left or set())
     return (known or PageNames()).updated(added, numbers, {"team/holidays": 3})
 

@@ -20,7 +20,7 @@ def small(tmp_path: Path) -> Iterator[SmallIndex]:
     made = SmallIndex(tmp_path / "index")
     chance = random.Random(5)
     for page in range(40):
-        texts = (" ".join(chance.choices((*WORDS, "filling", "words"), k=chance.randint(2, 30))) for _ in range(3))
+        texts = (" ".join(chance.choices((*WORDS, "filling", "words"), k=chance.choice((2, 9, 30, 200)))) for _ in range(3))
         made.put(f"page {page}", *((f"{text} {page}", None) for text in texts), section=chance.choice(WORDS))
     yield made
     made.generation.close()
