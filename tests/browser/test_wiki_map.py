@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -252,12 +252,22 @@ def test_the_map_is_enlarged_and_moved_with_a_mouse_and_two_fingers(page: Page, 
     assert view(page)[2] == pytest.approx(whole[2] / 4, rel=0.01), "four times as far apart"
 
 
-def test_zooming_in_takes_away_no_label(page: Page) -> None:
-    lost = page.evaluate("""async () => {
-        const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
-        const group = document.querySelector(".semantic-map-labels"), size = 600;
-        const covered = [];
-        const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
+PLACING = """script => import("/-/semantic-search/static/map_labels.js").then(({ placeLabels }) => {
+    const labels = document.querySelector(".semantic-map-labels"), size = 600;
+    const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
+    const projection = { view, scale: 1, pixel: ({ x, y }) => [x, y], place: ([x, y]) => ({ x, y }) };
+    const state = { here: null, near: [], found: null, radius: 6, covered: [] };
+    return eval(`(() => { ${script} })()`);
+})"""
+
+
+@pytest.fixture
+def place_labels(page: Page) -> Callable[[str], Any]:
+    return lambda script: page.evaluate(PLACING, script)
+
+
+def test_zooming_in_takes_away_no_label(place_labels: Callable[[str], Any]) -> None:
+    lost = place_labels("""
         const at = (number) => size * Math.abs((Math.sin(number) * 43758.5453) % 1);
         const pointOf = (_, n) => ({ x: at(13 * n), y: at(78 * n), title: `Page number ${n}`, side: 0 });
         const points = Array.from({ length: 200 }, pointOf);
@@ -265,42 +275,45 @@ def test_zooming_in_takes_away_no_label(page: Page) -> None:
         for (let scale = 1, before = []; scale < 8; scale *= 1.1) {
             const shift = (size / 2) * (1 - scale), pixel = ({ x, y }) => [x * scale + shift, y * scale + shift];
             const place = ([x, y]) => ({ x: (x - shift) / scale, y: (y - shift) / scale });
-            const state = { here: null, near: [], found: null, radius: 6, covered };
-            placeLabels(group, points, { view, scale, pixel, place }, state);
-            const shown = [...group.children].map(each => each.textContent);
+            placeLabels(labels, points, { view, scale, pixel, place }, state);
+            const shown = [...labels.children].map(each => each.textContent);
             const hasRoom = point => pixel(point).every(at => at > 75 && at < size - 75); // else it may have to change sides
             const seen = points.filter(hasRoom).map(point => point.title);
             lost.push(...before.filter(title => seen.includes(title) && !shown.includes(title)));
             before = shown;
         }
         return lost;
-    }""")
+    """)
     assert lost == []
 
 
-def test_the_name_of_a_group_is_among_its_points_and_readable_in_their_colour(page: Page) -> None:
-    name, others, fill = page.evaluate("""async () => {
-        const { placeLabels } = await import("/-/semantic-search/static/map_labels.js");
-        const labels = document.querySelector(".semantic-map-labels"), size = 600;
-        const covered = [];
-        const view = { left: 0, right: size, top: 0, bottom: size, width: size, height: size };
-        const projection = { view, scale: 1, pixel: ({ x, y }) => [x, y], place: ([x, y]) => ({ x, y }) };
+def test_the_name_of_a_group_is_among_its_points_and_readable_in_their_colour(place_labels: Callable[[str], Any]) -> None:
+    name, others, fill = place_labels("""
         const group = document.querySelector(".semantic-map-2"), other = document.querySelector(".semantic-map-1");
         const pointOf = (x, y, group) => ({ x, y, group, title: "Page" });
         const around = (x, y) => [[0, 0], [40, 0], [0, 40], [-40, 0], [0, -40]].map(([right, down]) => [x + right, y + down]);
         const members = around(450, 450).map(([x, y]) => pointOf(x, y, group));
         const points = [pointOf(20, 20, group), ...members, ...around(100, 300).map(([x, y]) => pointOf(x, y, other))];
         const names = [{ group, title: "Name" }];
-        placeLabels(labels, points, projection, { names, here: null, near: [], found: null, radius: 6, covered });
+        placeLabels(labels, points, projection, { ...state, names });
         const text = [...labels.children].find((each) => each.textContent === "Name"), part = text.firstElementChild;
         const at = (one) => Number(one.getAttribute("x") ?? text.getAttribute("x"));
         return [[at(part), Number(part.getAttribute("y"))], points.map(({ x, y }) => [x, y]), getComputedStyle(text).fill];
-    }""")
+    """)
     assert math.dist(name, (450, 450)) < 60
     assert all(math.dist(name, point) > 6 for point in others)
     red, green, blue = map(float, re.findall(r"[\d.]+", fill.removeprefix("color(srgb"))[:3])
     light = [(each / 12.92) if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in (red, green, blue)]
     assert 1.05 / (0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] + 0.05) >= 4.5
+
+
+def test_the_best_page_has_a_label_in_any_crowd(place_labels: Callable[[str], Any]) -> None:
+    titles = place_labels("""
+        const points = Array.from({ length: 25 }, (_, n) => ({ x: 300 + 8 * (n % 5), y: 300 + n, title: `Page ${n}` }));
+        placeLabels(labels, points, projection, { ...state, found: new Set([points[12], ...points]) });
+        return [...labels.children].map((each) => each.textContent);
+    """)
+    assert "Page 12" in titles
 
 
 def test_the_keyboard_alone_is_enough(chromium: Browser, demo: LiveWiki) -> None:
@@ -418,9 +431,7 @@ def test_nothing_found_and_a_wiki_that_is_gone_are_told(page: Page) -> None:
     expect(status).to_contain_text("found.")
 
 
-def test_the_map_is_waited_for_and_follows_what_the_wiki_has(
-    chromium: Browser, held_model: ModelServer, tmp_path: Path
-) -> None:
+def test_the_map_is_waited_for_and_follows_the_wiki(chromium: Browser, held_model: ModelServer, tmp_path: Path) -> None:
     notes = {f"notes/{at}.md": f"# Note {at}\n\nOtter number {at} swims in the river.\n" for at in range(100)}
     pages = {**notes, "home.md": "# Home\n\nWelcome.\n"}
     repository = make_repository(tmp_path / "repository", pages)

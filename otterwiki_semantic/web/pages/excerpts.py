@@ -97,7 +97,7 @@ def _spans(text: str, start: int, first: int, last: int, matches: Sequence[tuple
 def _lines(spans: Iterable[Span], head: str) -> Iterator[Line]:
     """Yield the lines of an excerpt: adjacent prose and table rows as one line. `head` is the first line of a cut block."""
     blocks = list(_paragraphs(spans))
-    found = chain.from_iterable(_lines_of_block(block, "" if at else head) for at, block in enumerate(blocks))
+    found = chain.from_iterable(_lines_of_block(block, None if at else head) for at, block in enumerate(blocks))
     for is_flow, lines in groupby(found, key=lambda line: line.kind == "text"):
         if not is_flow:
             yield from lines
@@ -130,9 +130,14 @@ def _text(line: Iterable[Span]) -> str:
     return "".join(span.text for span in line)
 
 
-def _lines_of_block(block: list[list[Span]], head: str) -> Iterator[Line]:
-    """Yield list items, table rows as one line, lines of code, or a paragraph; `head` is the first line if that is cut off."""
+def _lines_of_block(block: list[list[Span]], head: str | None) -> Iterator[Line]:
+    """Yield list items, table rows as one line, lines of code, or a paragraph.
+
+    `head` is the first line if that is cut off, and None if the block is whole.
+    """
     markers = [_MARKER.match(_text(line)) for line in block]
+    if head is None and not markers[0]:
+        markers = [None] * len(block)  # no list, but code with such characters, for example YAML
     if all(_CELL.search(_text(line)) for line in block) and not any(markers):
         cut = [Span(_CUT)] if block[0][0].text == _CUT else []
         lines = [block[0][len(cut) :], *block[1:]]

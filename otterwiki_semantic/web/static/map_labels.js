@@ -49,15 +49,15 @@ function areaOf(spots, margin) {
   return { left: end(Math.min, "left") - margin, right: end(Math.max, "right") + margin, top: end(Math.min, "top") - margin, bottom: end(Math.max, "bottom") + margin };
 }
 
-// Returns a spot for each of the points, in this order, if there is one: clear of all points or, for highlighted points, of the other highlighted ones; the freest spot for the selected point.
-function arranged(points, most, spotsOf, obstacles, { clearOf, isLit, here }) {
+// Returns a spot for each of the points, in this order, if there is one: clear of all points or, for highlighted points, of the other highlighted ones; the freest spot for the `main` one, which always has one.
+function arranged(points, most, spotsOf, obstacles, { clearOf, isLit, main }) {
   const taken = [...obstacles], placed = [];
   for (const point of points) {
     if (placed.length >= most) break;
     const spots = spotsOf(point), [isClear, covered] = clearOf(spots), isFree = (spot) => !taken.some((other) => shared(spot, other));
     const freest = (among) => among.map((spot) => [spot, covered(spot, taken)]).sort(([, one], [, other]) => one - other)[0]?.[0];
     const free = spots.filter(isFree);
-    const spot = free.find((each) => isClear(each)) ?? (isLit(point) ? freest(free.filter((each) => isClear(each, isLit))) ?? freest(free.filter((each) => isClear(each, isLit, false))) : null) ?? (point === here ? freest(spots) : null);
+    const spot = free.find((each) => isClear(each)) ?? (isLit(point) ? freest(free.filter((each) => isClear(each, isLit))) ?? freest(free.filter((each) => isClear(each, isLit, false))) : null) ?? (point === main ? freest(spots) : null);
     if (!spot) continue;
     const [aside, above] = APART_PX; // else two labels read as one
     taken.push({ left: spot.left - aside, right: spot.right + aside, top: spot.top - above, bottom: spot.bottom + above });
@@ -111,7 +111,7 @@ export function placeLabels(labels, points, { view, scale, pixel, place }, { nam
   const steady = kept.filter((point) => isName(point) || spotsOf(point)[0]?.side === point.side); // others change sides, and must not take their places
   let placed = [];
   for (const order of orders) {
-    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...steady, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, { clearOf, isLit, here });
+    const fitting = arranged(new Set([...(here ? [here] : []), ...near, ...named, ...steady, ...kept, ...[...chosen].sort(order)]), most, spotsOf, taken, { clearOf, isLit, main: here ?? (found && chosen[0]) });
     if (fitting.length > placed.length) placed = fitting;
     if (placed.length >= chosen.length) break;
   }

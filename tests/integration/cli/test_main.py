@@ -567,9 +567,7 @@ def test_a_repository_without_a_commit_says_what_to_do(tmp_path: Path, handbook:
     assert "commit the pages" in found.stderr
 
 
-def test_index_waits_for_the_index_that_the_settings_ask_for_and_fails_if_the_model_does(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_index_waits_for_the_index_of_the_settings_and_fails_if_the_model_does(repository: Path, tmp_path: Path) -> None:
     at = ("--repository", repository, "--data-dir", tmp_path / "index")
 
     def indexed(**settings: str) -> Answer:

@@ -262,9 +262,7 @@ def test_pages_are_excluded_as_git_matches_paths(tmp_path: Path, kind: str) -> N
             assert (repository.page_blob(head, path) is None) == (path in excluded)
 
 
-def test_patterns_are_those_of_the_whole_repository_wherever_git_is_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patterns_are_those_of_the_whole_repository_wherever_git_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = commit(make_repository(tmp_path, {}), {"drafts/a.md": "A", "b.md": "B"})
     monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
     assert Repository(tmp_path / "drafts", ("drafts",)).page_blobs(head).keys() == {"b"}

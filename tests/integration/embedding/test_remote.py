@@ -270,9 +270,7 @@ def test_an_order_that_makes_no_sense_is_refused(setup: Setup) -> None:
         ),
     ],
 )
-def test_a_text_that_is_refused_as_too_long_is_embedded_in_parts(
-    setup: Setup, provider: str, complaint: tuple[int, str]
-) -> None:
+def test_a_text_refused_as_too_long_is_embedded_in_parts(setup: Setup, provider: str, complaint: tuple[int, str]) -> None:
     model = setup.prepared(provider)
     setup.server.longest, setup.server.complaint = 8, complaint
     words = ["boiler", "radiator", "warm", "room", "tomato", "plant", "garden", "may", "disk", "mirror", "siren", "safe"]

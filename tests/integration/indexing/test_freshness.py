@@ -133,9 +133,7 @@ def test_pages_that_could_not_be_read_again_fail_and_say_why(settings: Settings,
     assert failed().state is RebuildState.FAILED
 
 
-def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_from(
-    settings: Settings, index: IndexEngine
-) -> None:
+def test_an_index_on_its_way_to_another_commit_does_not_equal_the_last_one(settings: Settings, index: IndexEngine) -> None:
     """HEAD moves to another branch and back while pages are being indexed."""
     here = git(settings.repository, "rev-parse", "HEAD")
     git(settings.repository, "checkout", "-qb", "other")

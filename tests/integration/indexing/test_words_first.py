@@ -127,9 +127,7 @@ def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: 
     assert sorted(model.texts) == sorted(set(model.texts)), "each passage is embedded once"
 
 
-def test_a_page_is_pending_until_its_vectors_are_stored(
-    tmp_path: Path, model: HeldModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_pending_until_it_has_its_vectors(tmp_path: Path, model: HeldModel, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = "\n".join(f"## Part {number}\n\n{'It is old and heavy. ' * 20}\n" for number in range(3))
     repository = make_repository(tmp_path / "long", {f"p{number}.md": f"# Page {number}\n\n{parts}" for number in range(6)})
     engine = IndexEngine(Settings(repository, tmp_path / "long-index", pages=()))
@@ -167,9 +165,7 @@ def test_a_page_that_is_opened_comes_next(index: IndexEngine, model: HeldModel) 
     assert place < embedded + 64 + 8
 
 
-def test_a_commit_is_indexed_at_once_while_others_are_embedded(
-    settings: Settings, index: IndexEngine, model: HeldModel
-) -> None:
+def test_a_commit_is_indexed_at_once_while_pages_are_embedded(settings: Settings, index: IndexEngine, model: HeldModel) -> None:
     eventually(lambda: found_by_words(index))
     model.free = "[Radiators]"
     commit(settings.repository, {"fresh.md": "# Radiators\n\nBleed them in autumn, or they gurgle all winter.\n"})

@@ -164,6 +164,7 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly – kept: 14")]),
         ("if a:\nset b", [("code", "", "if a:"), ("code", "", "set b")]),
         ("Set it like this:\nset b", [("text", "", "Set it like this:"), ("code", "", "set b")]),
+        ("Set it like this:\n\nset:\n- b", [("text", "", "Set it like this:"), ("code", "", "set:\xa0…")]),
     ):
         lines = excerpt(text, text.find("]") + 1, [])
         assert [(line.kind, line.marker, "".join(span.text for span in line.spans)) for line in lines] == expected
