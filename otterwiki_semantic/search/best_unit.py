@@ -52,6 +52,8 @@ _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 _SAYING = frozenset({UnitKind.SENTENCE, UnitKind.ITEM})
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
+_MARKUP = re.compile(r"\A(?:(?:im|ex)port [^\n]*['\";]|<[/A-Za-z][^\n]*>)\Z")
+"""Imports and components of MDX, which a wiki shows as text."""
 
 Embed = Callable[[Sequence[str]], Matrix]
 Range = tuple[int, int]
@@ -79,6 +81,8 @@ class _Language(NamedTuple):
     """Words that begin a question, besides those of yes-no questions."""
     questions: Mapping[AnswerType, str]
     """The first match in a question determines its type."""
+    plurals: str
+    """Parts of questions that several things answer."""
     answers: Mapping[AnswerType, str]
     """Words found in answers of a type. Numbers, places and commands are mostly recognised by their characters."""
 
@@ -97,6 +101,8 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:is|are|can|could|do|does|did|may|must|should|will|has|have|am)",
             AnswerType.STEPS: r"how (?:do|to|can|should|does)|\Ahow",
         },
+        plurals=r"(?:which|what) (?!(?:wa|doe|goe|ha|happen|make|mean|need|take)s )\w*[^\Wius]s|(?:which|what) are"
+        r"|list (?:of|all)",
         answers={
             AnswerType.NUMBER: r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|half|dozen|hundred|thousand",
             AnswerType.TIME: r"seconds?|minutes?|hours?|days?|weeks?|months?|years?|daily|weekly|monthly|yearly|annual"
@@ -122,6 +128,7 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:ist|sind|kann|können|darf|dürfen|muss|müssen|soll|sollen|wird|hat|haben|gibt)",
             AnswerType.STEPS: r"wie (?:kann|soll|geht|wird|muss)|\Awie",
         },
+        plurals=r"welche (?:\w+ ){1,3}(?:sind|werden|haben|können|müssen|gibt|gehören)|liste (?:von|aller)",
         answers={
             AnswerType.NUMBER: r"eins?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|einmal|zweimal|hundert|tausend",
             AnswerType.TIME: r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|täglich|wöchentlich|monatlich"
@@ -146,6 +153,7 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:est-ce|peut-on|puis-je|doit-on|faut-il|y a-t-il)",
             AnswerType.STEPS: r"comment",
         },
+        plurals=r"quel(?:le)?s \w+|liste des",
         answers={
             AnswerType.NUMBER: r"une?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|douze|demie?|cent|mille",
             AnswerType.TIME: r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|quotidien|hebdomadaire|mensuel"
@@ -183,6 +191,7 @@ _ANSWERS = {
     language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.answers.items()}
     for language, table in _LANGUAGES.items()
 }
+_PLURALS = {language: re.compile(_whole_words(table.plurals), re.IGNORECASE) for language, table in _LANGUAGES.items()}
 _INTERROGATIVES = {
     language: re.compile(rf"\A(?:{table.interrogatives})\s", re.IGNORECASE) for language, table in _LANGUAGES.items()
 }
@@ -202,6 +211,11 @@ def answer_type(question: str, languages: Sequence[str]) -> AnswerType | None:
     """Return the type of answer that a question asks for, or None if it asks for no particular type."""
     asked = (_QUESTIONS[each] for each in languages if each in _QUESTIONS)
     return next((kind for patterns in asked for kind, pattern in patterns.items() if pattern.search(question)), None)
+
+
+def asks_for_several(question: str, languages: Sequence[str]) -> bool:
+    """Return whether a question asks for several things, such as the items of a list."""
+    return any(_PLURALS[each].search(question) for each in languages if each in _PLURALS)
 
 
 def has_answer(kind: AnswerType, text: str, languages: Sequence[str]) -> bool:
@@ -362,7 +376,7 @@ def _best_first(unit: ScoredUnit) -> tuple[float, int]:
 def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...], Range | None]]:
     """Return the candidate units of a chunk, with their table's header, the list they belong to or announce, and their code.
 
-    Units of a few words are mostly labels and are dropped if there are longer ones.
+    Markup is dropped, and units of a few words, which are mostly labels, if there are longer ones.
     """
     lists, codes = _lists(chunk), _codes(chunk)
     header: Range | None = None
@@ -370,11 +384,12 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
     for unit in chunk.units:
         if unit.kind is UnitKind.HEADER:
             header = (unit.start, unit.end)
-        if unit.kind in _NAMES:
+        text = chunk.text[unit.start : unit.end]
+        if unit.kind in _NAMES or (unit.kind in _SAYING and _MARKUP.match(text)):
             continue
         is_row = unit.kind is UnitKind.ROW
         found.append((unit, header if is_row else None, lists.get(unit, ()), codes.get(unit)))
-        if is_row or unit.kind is UnitKind.CODE or len(chunk.text[unit.start : unit.end].split()) >= _LEAST_WORDS:
+        if is_row or unit.kind is UnitKind.CODE or len(text.split()) >= _LEAST_WORDS:
             telling.append(found[-1])
     return telling or found
 

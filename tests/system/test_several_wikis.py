@@ -143,9 +143,7 @@ def test_a_save_wakes_the_index_of_its_wiki_only(found: dict[str, Any]) -> None:
     assert found["after saving in the first"] == [True, False]
 
 
-def test_a_data_directory_of_another_wiki_is_refused(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_wikis_data_directory_is_refused(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = IndexClient(settings)
     other = replace(settings, repository=make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}))
     second = IndexClient(other)

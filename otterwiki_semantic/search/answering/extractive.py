@@ -23,7 +23,7 @@ from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answering.languages import vocabulary
 from otterwiki_semantic.search.answering.statements import StatementKind
-from otterwiki_semantic.search.best_unit import AnswerType, answer_type, has_answer, is_question
+from otterwiki_semantic.search.best_unit import AnswerType, answer_type, asks_for_several, has_answer, is_question
 
 _MAX_MORE = 3
 _MAX_WORDS = 64
@@ -78,11 +78,11 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     The question tells a row apart from the others of its table, or they are part of the lead.
     """
     ranked = _ranked(hits, languages)
-    kind = answer_type(question, languages)
-    lead = _lead(ranked, kind, languages)
+    asked = _Question.of(question, languages)
+    lead = _lead(ranked, asked)
     if lead is None:
         return []
-    extracts, more = [each.answer(kind) for each in _peers(lead, ranked)], list[_Candidate]()
+    extracts, more = [each.answer(asked) for each in _peers(lead, ranked)], list[_Candidate]()
     shown = " ".join(text for each in extracts for text, _ in each.statements).casefold()
     length = sum(len(text.split()) for each in extracts for text in each.texts)
     for candidate in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
@@ -106,11 +106,11 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
     ranked = [each._replace(unit=replace(each.unit, code=None)) for each in _ranked(hits, languages)]  # a lead is short
     if not ranked or not is_question(question, languages):
         return None
-    kind = answer_type(question, languages)
-    lead = _lead(ranked, kind, languages)
+    asked = _Question.of(question, languages)
+    lead = _lead(ranked, asked)
     if lead is None:
         return None
-    texts = chain.from_iterable(each.answer(kind).texts for each in _peers(lead, ranked))
+    texts = chain.from_iterable(each.answer(asked).texts for each in _peers(lead, ranked))
     return Lead("\n".join(texts), hits.index(lead.hit), lead.unit)
 
 
@@ -141,12 +141,12 @@ def _in_context(unit: HitUnit, hit: Hit, pronouns: frozenset[str]) -> HitUnit:
     return replace(unit, range=(before[-1][0], end)) if before else unit
 
 
-def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
+def _lead(ranked: Sequence[_Candidate], question: _Question) -> _Candidate | None:
     """Return the best unit that is complete in itself and has the required type of answer, or None if none is near enough.
 
     A unit that answers a question in the passage is near enough if that question is.
     """
-    lead = next((each for each in ranked if each.answers(kind, languages)), None)
+    lead = next((each for each in ranked if each.answers(question)), None)
     near = [each.unit.similarity for each in ranked if each.unit.similarity is not None]
     if lead is None:
         return None
@@ -162,6 +162,22 @@ def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
     peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL_OF_ROWS]
     is_short = sum(len(each.text.split()) for each in peers) <= _MAX_WORDS and len(peers) <= 1 + _MAX_MORE
     return sorted(peers, key=lambda each: each.unit.range) if peers and is_short else [lead]
+
+
+class _Question(NamedTuple):
+    kind: AnswerType | None
+    wants_list: bool
+    """Whether it asks for steps or for several things, so that a list answers it whole."""
+    languages: Sequence[str]
+
+    @classmethod
+    def of(cls, text: str, languages: Sequence[str]) -> _Question:
+        kind = answer_type(text, languages)
+        return cls(kind, kind is AnswerType.STEPS or asks_for_several(text, languages), languages)
+
+    def is_answered_by(self, text: str) -> bool:
+        """Whether a text has what an answer must have."""
+        return self.kind not in _REQUIRED or has_answer(self.kind, text, self.languages)
 
 
 class _Candidate(NamedTuple):
@@ -209,19 +225,19 @@ class _Candidate(NamedTuple):
         """Whether the unit is a list item too short to be understood without the list."""
         return self.unit.kind is UnitKind.ITEM and sum(1 for _ in words(self.text, languages[0])) < _LEAST_ITEM_WORDS
 
-    def answers(self, kind: AnswerType | None, languages: Sequence[str]) -> bool:
+    def answers(self, question: _Question) -> bool:
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
-        if kind is AnswerType.STEPS and self.unit.items:
-            return True
+        if question.wants_list and self.unit.items:
+            return question.is_answered_by(" ".join(map(self._text, self.unit.items)))
         text, (_, code) = self.text, self.code
         is_finished = not text.endswith(UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
         told = self._text((self.own.range[1], self.unit.range[1])) if self.asks else text
-        told = f"{told}\n{code}" if kind is AnswerType.COMMAND else told
-        return is_finished and (kind not in _REQUIRED or has_answer(kind, told, languages))
+        told = f"{told}\n{code}" if question.kind is AnswerType.COMMAND else told
+        return is_finished and question.is_answered_by(told)
 
-    def answer(self, kind: AnswerType | None) -> Extract:
-        """Return the answer to a question of a type: the unit, or the list with the steps."""
-        if kind is not AnswerType.STEPS or not self.unit.items:
+    def answer(self, question: _Question) -> Extract:
+        """Return the answer to a question: the unit, or its list."""
+        if not question.wants_list or not self.unit.items:
             return self.extract()._replace(code=self.code)
         return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 

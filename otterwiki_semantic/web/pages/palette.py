@@ -157,10 +157,11 @@ def _lead(answer: Answer) -> list[Option]:
     """Return the answer if one passage is enough for it. Its link opens that passage, and browsers highlight the text."""
     if answer.lead is None:
         return []
-    hit = answer.results[answer.lead.result].at(answer.lead.unit)
+    hit, items = answer.results[answer.lead.result].at(answer.lead.unit), answer.lead.unit.items
     lines = answer.lead.text.split("\n")
-    if answer.lead.unit.items and lines[1:]:
-        lines = [f"{number}. {step}" for number, step in enumerate(lines, 1)]
+    if items and lines[1:]:
+        are_steps = hit.snippet[items[0][0] :].lstrip()[:1].isdigit()
+        lines = [f"{number}. {item}" if are_steps else f"• {item}" for number, item in enumerate(lines, 1)]
     label, place = (Span("\n".join(lines)),), trail(hit)
     return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])
 

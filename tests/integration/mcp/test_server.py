@@ -263,9 +263,7 @@ ALIASES = {"search_markdown", "reindex_documents", "update_files"}
     ("arguments", "expected"),
     [(("--allow-reindex",), set()), (("--aliases",), {"search_markdown"}), (("--aliases", "--allow-reindex"), ALIASES)],
 )
-def test_aliases_are_offered_on_request_of_what_is_allowed(
-    wiki: LiveWiki, arguments: tuple[str, ...], expected: set[str]
-) -> None:
+def test_allowed_aliases_are_offered_on_request(wiki: LiveWiki, arguments: tuple[str, ...], expected: set[str]) -> None:
     async def look(client: Client) -> set[str]:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools if tool.name in ALIASES}
         for name, tool in tools.items():

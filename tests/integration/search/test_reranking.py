@@ -285,7 +285,7 @@ def test_a_failure_leaves_the_order_as_it_was_and_says_what_to_do(
     assert index.status().problems == ()
 
 
-def test_nothing_that_a_server_repeats_is_told(
+def test_nothing_that_servers_repeat_is_told(
     index: IndexEngine, server: RerankServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -367,9 +367,7 @@ def test_the_first_answer_stands_if_the_index_goes_while_the_reranker_reads(
     assert answer.results == search(index, "where does water come from", rerank=False).results
 
 
-def test_what_fails_is_left_alone_for_a_while(
-    index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_is_left_alone_for_long(index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.reply = saying(500, "oops")
     monkeypatch.setattr(index._reranking, "_cooldown", Cooldown(3600.0))
     first, second = search(index, "where does water come from"), search(index, "where does water come from")

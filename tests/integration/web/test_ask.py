@@ -47,6 +47,11 @@ To change the tyres of the car, do this:
 1. Loosen the nuts.
 2. Lift the car with the jack.
 3. Swap the wheels.
+
+## Tools
+
+- The jack belongs to the car.
+- The wrench is in the cellar.
 """
 WIKI = {"SEMANTIC_ANSWERS": "extractive", "SEMANTIC_ANSWERS_PER_HOUR": "5"}
 MORE_PAGES = {"gate.md": _GATE, "laundry.md": _LAUNDRY, "tyres.md": _TYRES}
@@ -117,6 +122,11 @@ def test_steps_in_the_palette_are_numbered_and_its_only_passage_is_not_repeated(
     assert "1. Loosen the nuts.\n2. Lift the car with the jack.\n3. Swap the wheels." in shown
     assert 'aria-label="Passages"' not in shown
     assert ("data-corrected" in shown) == is_corrected
+
+
+def test_things_in_the_palette_are_listed(wiki: LiveWiki) -> None:
+    shown = wiki.get("/-/semantic-search/palette", part="passages", q="what are the tools for the tyres?").text
+    assert "• The jack belongs to the car.\n• The wrench is in the cellar." in shown
 
 
 @pytest.mark.parametrize("place", ["results", "palette"])

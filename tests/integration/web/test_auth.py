@@ -557,9 +557,7 @@ def test_a_body_of_unknown_length_is_read_up_to_the_limit(wikis: Wikis) -> None:
     assert raw(wiki, head, lambda: chunked(2 * MAX_BODY_BYTES)).startswith(b"HTTP/1.1 413")
 
 
-def test_a_form_for_an_administrators_session_is_read_up_to_the_limit(
-    wikis: Wikis, people: dict[str, requests.Session]
-) -> None:
+def test_a_form_for_an_administrators_session_is_read_up_to_a_limit(wikis: Wikis, people: dict[str, requests.Session]) -> None:
     wiki = wikis["", "ANONYMOUS"]
     files: Any = {"csrf_token": ("big", b"x" * 2 * MAX_BODY_BYTES)}
     answer = people["admin"].post(f"{wiki.url}{ROOT}/reindex", files=files)

@@ -140,6 +140,6 @@ def test_only_so_many_units_are_embedded() -> None:
     assert 0 < len(model.texts) <= MAX_EMBEDDED
 
 
-@pytest.mark.parametrize("source", ["## Only a heading", "## A\n\n## B"])
-def test_a_passage_of_headings_has_no_best_unit(source: str) -> None:
+@pytest.mark.parametrize("source", ["## Only a heading", "## A\n\n## B", "<Heading of={headings} />", "import head from 'a';"])
+def test_a_passage_of_headings_or_markup_has_no_best_unit(source: str) -> None:
     assert set(chosen(source, "heading", {"head": 1.0}, Model("heading"))) == {""}

@@ -179,9 +179,7 @@ def test_a_vector_that_is_not_of_unit_length_is_damage(catalog: Catalog) -> None
 
 
 @pytest.mark.parametrize("few", [0, 10_000])
-def test_words_are_found_within_a_filter_however_many_pass_it(
-    catalog: Catalog, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_found_in_a_filter_however_many_pass_it(catalog: Catalog, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.filters._PUSHED_DOWN", few)
     for number in range(60):
         put(catalog, f"page-{number:02}", [f"apple number {number}"], tags=("late",) if number >= 50 else ())

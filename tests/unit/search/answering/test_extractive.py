@@ -112,11 +112,12 @@ def test_what_is_not_relevant_is_no_answer() -> None:
     assert answered("backups") == []
 
 
-def test_steps_are_the_whole_list() -> None:
+def test_steps_and_several_things_are_the_whole_list() -> None:
     steps = ["1. List the nights.", "2. Fetch the folder.", "3. Compare it."]
     text = "Nothing easier:\n\n" + "\n".join(steps)
     page = hit(text, (steps[1], 9.0), (steps[2], 8.9), ("Nothing easier:", 8.0), kind=UnitKind.ITEM, items=steps)
-    assert answered("how do I get a folder back", page)[0] == ("List the nights.", "Fetch the folder.", "Compare it.")
+    for question in ("how do I get a folder back", "what are the steps", "which steps get a folder back"):
+        assert answered(question, page)[0] == ("List the nights.", "Fetch the folder.", "Compare it.")
     lead = find_lead("how do I get a folder back", [page], ["en"])
     assert lead is not None
     assert lead.text == "List the nights.\nFetch the folder.\nCompare it."
