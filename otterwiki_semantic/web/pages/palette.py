@@ -27,6 +27,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
+from otterwiki_semantic.web.pages.quotations import is_numbered
 from otterwiki_semantic.web.pages.results import (
     by_page,
     is_function_word,
@@ -157,11 +158,10 @@ def _lead(answer: Answer) -> list[Option]:
     """Return the answer if one passage is enough for it. Its link opens that passage, and browsers highlight the text."""
     if answer.lead is None:
         return []
-    hit, items = answer.results[answer.lead.result].at(answer.lead.unit), answer.lead.unit.items
+    hit = answer.results[answer.lead.result].at(answer.lead.unit)
     lines = answer.lead.text.split("\n")
-    if items and lines[1:]:
-        are_steps = hit.snippet[items[0][0] :].lstrip()[:1].isdigit()
-        lines = [f"{number}. {item}" if are_steps else f"• {item}" for number, item in enumerate(lines, 1)]
+    if answer.lead.unit.items and lines[1:]:
+        lines = [f"{number}. {item}" if is_numbered(hit) else f"• {item}" for number, item in enumerate(lines, 1)]
     label, place = (Span("\n".join(lines)),), trail(hit)
     return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])
 

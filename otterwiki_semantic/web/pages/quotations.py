@@ -50,6 +50,12 @@ def quotations(section: Iterable[tuple[AnswerSentence, Hit]]) -> list[Quotation]
     return [each._replace(kind="text") if each.kind == "items" and len(each.parts) == 1 else each for each in found]
 
 
+def is_numbered(hit: Hit) -> bool:
+    """Return whether the list of the quoted unit is numbered."""
+    items = hit.units[0].items if hit.units else ()
+    return bool(items) and hit.snippet[items[0][0] :].lstrip()[:1].isdigit()
+
+
 def with_code(text: str, markdown: str | None) -> Markup:
     """Return plain text as HTML; what its source's Markdown has as code is code."""
     code = _code_of(markdown or "")
@@ -70,7 +76,7 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     text = with_code(sentence.text, hit.markdown)
     unit: HitUnit | None = next(iter(hit.units), None) if is_unit else None
     if sentence.kind == "item":
-        return Quotation("steps", [text])
+        return Quotation("steps" if is_numbered(hit) else "items", [text])
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
     if unit and unit.kind is UnitKind.ROW:

@@ -218,11 +218,9 @@ def test_questions_behind_a_proxy_are_counted_for_the_person_that_it_names(wiki:
             headers = {"x-otterwiki-email": person, "x-otterwiki-name": name, "x-otterwiki-permissions": roles}
             return other.request("POST", ASK, body, headers).status
 
-        assert [ask("one@example.org", f"Name {number}", "READ" + ",ADMIN" * number) for number in range(6)] == [200] * 5 + [
-            429
-        ]
+        assert [ask("a@example.org", f"Name {number}", "READ" + ",ADMIN" * number) for number in range(6)] == [200] * 5 + [429]
         assert ask("two@example.org", "Name 0", "READ") == 200
-        assert ask("one@example.org", "Name 0", "ADMIN") == 403
+        assert ask("a@example.org", "Name 0", "ADMIN") == 403
 
 
 @pytest.mark.parametrize("part", ["", "&part=1"])

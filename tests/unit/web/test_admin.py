@@ -43,10 +43,8 @@ def test_a_lower_recall_and_missing_pages_are_told() -> None:
     assert quality_warnings([structs.replace(each, queries=9) for each in (worse, before)]) == [], "too few to tell"
     (later,) = quality_warnings([structs.replace(before, mrr=0.4), before])
     assert later == "Search got worse: MRR of judged queries is 0.400, and was 0.500."
-    (missing,) = quality_warnings([structs.replace(before, unanswerable=1, missing=("a/b",))], Path("/srv/queries.json"))
-    assert missing == (
-        "1 of 10 test questions names a page that does not exist: “a/b”. Correct the names in /srv/queries.json."
-    )
+    (missing,) = quality_warnings([structs.replace(before, unanswerable=1, missing=("a/b",))], Path("/srv/judged.json"))
+    assert missing == "1 of 10 test questions names a page that does not exist: “a/b”. Correct the names in /srv/judged.json."
     (several,) = quality_warnings([structs.replace(before, unanswerable=2, missing=("a/b",))])
     assert several.startswith("2 of 10 test questions name pages that do not exist, such as “a/b”. Correct")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import convert
+from msgspec import convert, structs
 
 from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
 from otterwiki_semantic.web.pages.quotations import quotations, with_code
@@ -33,6 +33,10 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
         ("text", ["weekly | ~~8~~"], ()),  # of which a part no longer holds
         ("text", ["- one"], ()),  # alone
     ]
+    for snippet, kind in (("1. one\n2. two", "steps"), ("- one\n- two", "items")):
+        listed = structs.replace(items[0][1].units[0], items=((0, 6), (7, 13)))
+        hit = structs.replace(items[0][1], snippet=snippet, units=(listed,))
+        assert [each.kind for each in quotations([(structs.replace(items[0][0], kind="item"), hit)] * 2)] == [kind]
 
 
 def test_code_is_what_its_source_has_as_code() -> None:
