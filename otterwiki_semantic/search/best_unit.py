@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import (
     ANNOUNCING,
+    MARKUP,
     QUESTION_MARKS,
     UNFINISHED,
     Word,
@@ -52,8 +53,6 @@ _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 _SAYING = frozenset({UnitKind.SENTENCE, UnitKind.ITEM})
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
-_MARKUP = re.compile(r"\A(?:(?:im|ex)port [^\n]*['\";]|<[/A-Za-z][^\n]*>)\Z")
-"""Imports and components of MDX, which a wiki shows as text."""
 
 Embed = Callable[[Sequence[str]], Matrix]
 Range = tuple[int, int]
@@ -101,8 +100,8 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:is|are|can|could|do|does|did|may|must|should|will|has|have|am)",
             AnswerType.STEPS: r"how (?:do|to|can|should|does)|\Ahow",
         },
-        plurals=r"(?:which|what) (?!(?:wa|doe|goe|ha|happen|make|mean|need|take)s )\w*[^\Wius]s|(?:which|what) are"
-        r"|list (?:of|all)",
+        plurals=r"(?:which|what) (?:(?!is|do|does|has)\w+ )?\w*[^\Wius]s (?:are|do|does|can|must|should|have|will|were|need)"
+        r"|(?:which|what) are (?:the|our|its|all)|\Alist (?:of|all)",
         answers={
             AnswerType.NUMBER: r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|half|dozen|hundred|thousand",
             AnswerType.TIME: r"seconds?|minutes?|hours?|days?|weeks?|months?|years?|daily|weekly|monthly|yearly|annual"
@@ -128,7 +127,7 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:ist|sind|kann|können|darf|dürfen|muss|müssen|soll|sollen|wird|hat|haben|gibt)",
             AnswerType.STEPS: r"wie (?:kann|soll|geht|wird|muss)|\Awie",
         },
-        plurals=r"welche (?:\w+ ){1,3}(?:sind|werden|haben|können|müssen|gibt|gehören)|liste (?:von|aller)",
+        plurals=r"welche (?:\w+ )?\w*(?:en|[^\Wius]s) (?:sind|werden|haben|können|müssen|gibt|braucht|nutzt|verwendet)",
         answers={
             AnswerType.NUMBER: r"eins?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|einmal|zweimal|hundert|tausend",
             AnswerType.TIME: r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|täglich|wöchentlich|monatlich"
@@ -153,7 +152,7 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:est-ce|peut-on|puis-je|doit-on|faut-il|y a-t-il)",
             AnswerType.STEPS: r"comment",
         },
-        plurals=r"quel(?:le)?s \w+|liste des",
+        plurals=r"quel(?:le)?s \w+",
         answers={
             AnswerType.NUMBER: r"une?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|douze|demie?|cent|mille",
             AnswerType.TIME: r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|quotidien|hebdomadaire|mensuel"
@@ -385,7 +384,7 @@ def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Rang
         if unit.kind is UnitKind.HEADER:
             header = (unit.start, unit.end)
         text = chunk.text[unit.start : unit.end]
-        if unit.kind in _NAMES or (unit.kind in _SAYING and _MARKUP.match(text)):
+        if unit.kind in _NAMES or (unit.kind is UnitKind.SENTENCE and MARKUP.fullmatch(text)):
             continue
         is_row = unit.kind is UnitKind.ROW
         found.append((unit, header if is_row else None, lists.get(unit, ()), codes.get(unit)))

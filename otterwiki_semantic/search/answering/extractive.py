@@ -32,6 +32,8 @@ _LEAST_ITEM_WORDS = 9
 """Words of a list item that is quoted as a further unit; a shorter one is mostly a label."""
 _MAX_ITEMS = 20
 """Items of a list that is returned as an answer."""
+_LONGEST_LIST = 800
+"""Characters of a list that is returned as an answer; steps may be longer."""
 _FALL, _FALL_OF_ROWS = 2.0, 3.0
 """How far the score of a further unit, or of another row of the lead's table, may be below the lead's."""
 _NEAR = 0.5
@@ -166,14 +168,15 @@ def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
 
 class _Question(NamedTuple):
     kind: AnswerType | None
-    wants_list: bool
-    """Whether it asks for steps or for several things, so that a list answers it whole."""
+    longest_list: float
+    """Characters of a list that answers it whole: any number for steps, and none unless it asks for several things."""
     languages: Sequence[str]
 
     @classmethod
     def of(cls, text: str, languages: Sequence[str]) -> _Question:
         kind = answer_type(text, languages)
-        return cls(kind, kind is AnswerType.STEPS or asks_for_several(text, languages), languages)
+        longest = math.inf if kind is AnswerType.STEPS else _LONGEST_LIST if asks_for_several(text, languages) else 0
+        return cls(kind, longest, languages)
 
     def is_answered_by(self, text: str) -> bool:
         """Whether a text has what an answer must have."""
@@ -225,9 +228,13 @@ class _Candidate(NamedTuple):
         """Whether the unit is a list item too short to be understood without the list."""
         return self.unit.kind is UnitKind.ITEM and sum(1 for _ in words(self.text, languages[0])) < _LEAST_ITEM_WORDS
 
+    def is_listed_for(self, question: _Question) -> bool:
+        """Whether the whole list of the unit answers a question."""
+        return bool(self.unit.items) and sum(end - start for start, end in self.unit.items) <= question.longest_list
+
     def answers(self, question: _Question) -> bool:
         """Whether the unit is complete in itself and has the type of answer that the question asks for."""
-        if question.wants_list and self.unit.items:
+        if self.is_listed_for(question):
             return question.is_answered_by(" ".join(map(self._text, self.unit.items)))
         text, (_, code) = self.text, self.code
         is_finished = not text.endswith(UNFINISHED) or (text.endswith(ANNOUNCING) and bool(code))
@@ -237,7 +244,7 @@ class _Candidate(NamedTuple):
 
     def answer(self, question: _Question) -> Extract:
         """Return the answer to a question: the unit, or its list."""
-        if not question.wants_list or not self.unit.items:
+        if not self.is_listed_for(question):
             return self.extract()._replace(code=self.code)
         return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 

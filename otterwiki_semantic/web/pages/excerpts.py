@@ -10,6 +10,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window, row_parts
+from otterwiki_semantic.content.analysis import MARKUP
 
 _CUT, _CUT_OFF = "…\N{NO-BREAK SPACE}", "\N{NO-BREAK SPACE}…"
 """What begins and ends a text that is cut: never alone on a line."""
@@ -95,8 +96,13 @@ def _spans(text: str, start: int, first: int, last: int, matches: Sequence[tuple
 
 
 def _lines(spans: Iterable[Span], head: str) -> Iterator[Line]:
-    """Yield the lines of an excerpt: adjacent prose and table rows as one line. `head` is the first line of a cut block."""
+    """Yield the lines of an excerpt: adjacent prose and table rows as one line. `head` is the first line of a cut block.
+
+    Markup is left out, unless there is nothing else.
+    """
     blocks = list(_paragraphs(spans))
+    if told := [block for block in blocks if block[1:] or not _is_markup(_text(block[0]))]:
+        blocks, head = told, head if told[0] is blocks[0] else ""
     found = chain.from_iterable(_lines_of_block(block, None if at else head) for at, block in enumerate(blocks))
     for is_flow, lines in groupby(found, key=lambda line: line.kind == "text"):
         if not is_flow:
@@ -108,6 +114,11 @@ def _lines(spans: Iterable[Span], head: str) -> Iterator[Line]:
                 flow.append(Span(" " if _text(flow).rstrip().endswith(_ENDS) else ". "))
             flow += line.spans
         yield Line("text", tuple(flow))
+
+
+def _is_markup(line: str) -> bool:
+    text = line.removeprefix(_CUT).removesuffix(_CUT_OFF)
+    return bool(MARKUP.fullmatch(text) if text == line else MARKUP.match(text))
 
 
 def _paragraphs(spans: Iterable[Span]) -> Iterator[list[list[Span]]]:
@@ -136,7 +147,7 @@ def _lines_of_block(block: list[list[Span]], head: str | None) -> Iterator[Line]
     `head` is the first line if that is cut off, and None if the block is whole.
     """
     markers = [_MARKER.match(_text(line)) for line in block]
-    if head is None and not markers[0]:
+    if head is None and not markers[0] and not _text(block[0]).startswith("<"):
         markers = [None] * len(block)  # no list, but code with such characters, for example YAML
     if all(_CELL.search(_text(line)) for line in block) and not any(markers):
         cut = [Span(_CUT)] if block[0][0].text == _CUT else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
@@ -139,15 +139,15 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         answer = whole if relevant_hits(whole) else answer
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
-    nothing = nothing_found(answer, is_filtered=filters != Filters())
-    if is_paused and (narrower := narrower_query(answer, text)):
-        answer, said = search([narrower], options)[0], f"{nothing} Found for “{narrower}”:"
+    narrower = narrower_query(answer, text) if is_paused else None
+    nothing = nothing_found(answer, is_filtered=filters != Filters(), narrower=narrower)
+    if narrower:
+        answer, said = search([narrower], options)[0], nothing
     if relevant := relevant_hits(answer):
-        listed = {option.path for option in _names(query, filters)["options"]}
         lead = _lead(answer)
         if lead and answer.lead and not has("chat-model"):  # a model's answer would replace it
             relevant = [hit for hit in relevant if hit is not answer.results[answer.lead.result]]
-        shown = {"label": "Passages", "options": _shown(_passages_of(relevant, listed)), "lead": lead}
+        shown = {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": lead}
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
@@ -160,17 +160,18 @@ def _lead(answer: Answer) -> list[Option]:
         return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
     lines = answer.lead.text.split("\n")
-    if answer.lead.unit.items and lines[1:]:
-        lines = [f"{number}. {item}" if is_numbered(hit) else f"• {item}" for number, item in enumerate(lines, 1)]
-    label, place = (Span("\n".join(lines)),), trail(hit)
-    return _shown([Option("answer", passage_url(hit), label, place, hit.path, hit.title, hit.anchor, file=hit.kind)])
+    markers = ["•"] * len(lines) if not is_numbered(hit) else [f"{number}." for number in range(1, len(lines) + 1)]
+    kind: Literal["item", "text"] = "item" if answer.lead.unit.items and lines[1:] else "text"
+    told = tuple(Line(kind, (Span(line),), marker) for line, marker in zip(lines, markers, strict=True))
+    return _shown(
+        [Option("answer", passage_url(hit), (), trail(hit), hit.path, hit.title, hit.anchor, excerpt=told, file=hit.kind)]
+    )
 
 
-def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[Option]:
+def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
     """Yield the passages of one page after the other, one for each section.
 
-    A passage is named by its heading or, at the beginning of a page, by the page, unless that is `listed` by its name. Pages
-    with the same title show their folder.
+    A passage is named by its heading or, at the beginning of a page, by the page. Pages with the same title show their folder.
     """
     best: dict[tuple[str, str], Hit] = {}
     for hit in hits:
@@ -178,10 +179,9 @@ def _passages_of(hits: Iterable[Hit], listed: Collection[str] = ()) -> Iterator[
     found = by_page(best.values())
     titles = Counter(page[0].title for page in found)
     for hit in chain.from_iterable(found):
-        names, folder = trail(hit), hit.path.rpartition("/")[0]
-        *above, label = (*names, "") if hit.path in listed and not names[1:] else names
+        (*above, label), folder = trail(hit), hit.path.rpartition("/")[0]
         place = (f"{folder}/", *above) if folder and titles[hit.title] > 1 else tuple(above)
-        spans, url, excerpt = tuple(marked_name(hit, label)) if label else (), passage_url(hit), passage_excerpt(hit)
+        spans, url, excerpt = tuple(marked_name(hit, label)), passage_url(hit), passage_excerpt(hit)
         yield Option("passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
 
 

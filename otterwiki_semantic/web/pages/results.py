@@ -63,8 +63,8 @@ def results_view(answer: Answer, *, is_filtered: bool, narrower: str | None = No
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     is_cut = answer.total_hits.relation == "gte" and 0 < len(relevant) == len(answer.results)
     counted = f"{'the best ' if is_cut else ''}{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
-    nothing = nothing_found(answer, is_filtered=is_filtered)
-    summary = nothing if not relevant else f"{nothing} Found for “{narrower}”: {counted}" if narrower else counted
+    nothing = nothing_found(answer, is_filtered=is_filtered, narrower=narrower)
+    summary = nothing if not relevant else f"{nothing} {counted}" if narrower else counted
     return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
 
 
@@ -73,10 +73,12 @@ def relevant_hits(answer: Answer) -> list[Hit]:
     return [hit for hit in answer.results if hit.relevant]
 
 
-def nothing_found(answer: Answer, *, is_filtered: bool) -> str:
-    """Return a sentence that says that nothing relevant was found, and where."""
+def nothing_found(answer: Answer, *, is_filtered: bool, narrower: str | None = None) -> str:
+    """Return a sentence that says that nothing relevant was found, and where; and for what the results are instead."""
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
+    if narrower:
+        return f"Nothing {where} seems to be about all of this. Found for “{narrower}”:"
     return f"Nothing {where} seems to be about this."
 
 

@@ -107,7 +107,7 @@ def _pages_about(name: str) -> Iterator[LikelyPage]:
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"), best_sentence=True)
     for hit in extension().index.search([words], options, context=SearchContext(is_logged=False))[0].results:
         if hit.relevant:
-            yield LikelyPage(hit.path, hit.title, passage_excerpt(hit))
+            yield LikelyPage(hit.path, hit.title, passage_excerpt(hit) if hit.best_sentence else ())  # else it is markup
 
 
 def _title(path: str) -> str:

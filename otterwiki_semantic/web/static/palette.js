@@ -82,7 +82,7 @@ function showRecent() {
 
 /** Show the commands, at the top if one begins with the text, and the actions; if nothing was found, none about the results. */
 function showActions() {
-  const text = query(), lower = text.toLowerCase();
+  const text = query().replace(/^"|"$/g, ""), lower = text.toLowerCase();
   const named = [...parts.names.querySelectorAll("[data-title]")].some(({ dataset: { title, path } }) => title.toLowerCase() === lower || `/${path}`.endsWith(`/${lower}`));
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   const results = `${SEARCH}?${asQuery()}`;
@@ -127,7 +127,7 @@ function activate(option, isMoved = true) {
 /** Show what the keys do now; a text replaces the label of a key. */
 function showKeys() {
   const { preview, folder, tag, copy } = active?.dataset ?? {}, read = isToRead(), within = tag ? `#${tag}` : folder !== scope.path && folder?.replace(/.+\/(?=.)/, "");
-  const does = { choose: active, open: active ? (active.href ? "open" : copy == null ? "select" : "run") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only ${within}`, all: isNarrowed() };
+  const does = { choose: active, open: active ? (active.href ? "open" : copy == null ? "select" : "run") : remedy()?.textContent.toLowerCase(), tab: !!active?.href, preview: preview && !isPreviewing, back: isPreviewing, read, narrow: !read && within && `only in ${within}`, all: isNarrowed() };
   for (const each of dialog.querySelectorAll("[data-key]")) {
     const shown = does[each.dataset.key];
     each.hidden = !shown;

@@ -367,7 +367,7 @@ def test_the_first_answer_stands_if_the_index_goes_while_the_reranker_reads(
     assert answer.results == search(index, "where does water come from", rerank=False).results
 
 
-def test_what_fails_is_left_alone_for_long(index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_left_alone_a_while(index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.reply = saying(500, "oops")
     monkeypatch.setattr(index._reranking, "_cooldown", Cooldown(3600.0))
     first, second = search(index, "where does water come from"), search(index, "where does water come from")

@@ -136,7 +136,7 @@ def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, r
     assert 'id="dismissed"' not in shown
 
 
-def test_of_a_page_that_may_be_outdated_it_tells_what_is_newer(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
+def test_a_page_that_may_be_outdated_tells_what_is_newer(wiki: LiveWiki, people: dict[str, requests.Session]) -> None:
     report(wiki, people["nobody"])
     shown = people["nobody"].get(wiki.url + PAGE, params={"kind": "stale"}).text
     found = re.findall(r'(Older|Newer): <a +href="/(\w+).*?changed <time datetime="([\d-]+)T', shown)

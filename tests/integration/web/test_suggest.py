@@ -40,7 +40,7 @@ def test_suggestions_follow_the_wiki_and_its_filters(tmp_path: Path) -> None:
             assert found("pump", **filters) == found("", **filters) == ["garden/pump#"]
         assert found("pump", tag="fire") == found("", tag="fire") == []
         passages = wiki.get("/-/semantic-search/palette", part="passages", q="pump", draft="typing").text
-        assert all(f'-trail">{folder}/ › Pump<' in passages for folder in ("garden", "house")), "equal titles are told apart"
+        assert all(f'-trail">{place}<' in passages for place in ("garden/ › Pump", "house/")), "equal titles are told apart"
         wiki.save("cellar/pump", "# Pump of the cellar\n")
         eventually(lambda: found("pump of") == ["cellar/pump#"])
         assert found("pump") == [*both, "cellar/pump#"]

@@ -11,7 +11,7 @@ import pytest
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import StoredChunk, encode_places
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.search.best_unit import MAX_EMBEDDED, Embed, UnitChooser
+from otterwiki_semantic.search.best_unit import MAX_EMBEDDED, Embed, UnitChooser, asks_for_several
 from otterwiki_semantic.search.query import Highlighter, parse_query
 from otterwiki_semantic.search.scoring import QueryWords
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -78,6 +78,7 @@ def test_a_row_has_the_words_of_its_header_and_its_heading() -> None:
     assert chosen(BACKUPS, "how long are backups kept", {"backup": 1.0, "kept": 2.0}) == ["Retention: nightly | 14"]
     assert chosen(BACKUPS, "retention of backups", {"backup": 1.0, "retent": 2.0}) == ["Retention: nightly | 14"]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}) == ["Testing: A backup that nobody reads is a hope."]
+    assert chosen("<Note>A backup.</Note>", "backup", {"backup": 1.0}) == [": <Note>A backup.</Note>"], "no markup alone"
 
 
 @pytest.mark.parametrize("embed", [None, Model("nowhere")], ids=["by words", "by meaning"])
@@ -138,6 +139,14 @@ def test_only_so_many_units_are_embedded() -> None:
     source = "\n\n".join(f"## Part {number}\n\n" + "One two three four. " * 15 for number in range(5))
     chosen(source, "zebrafish", {"zebrafish": 1.0}, model)
     assert 0 < len(model.texts) <= MAX_EMBEDDED
+
+
+def test_a_plural_asks_for_several_things() -> None:
+    several = ["Which ports does it use?", "what video codecs are supported", "What are the steps?", "List of machines"]
+    several += ["Welche Seiten gibt es?", "quels ports ouvrir"]
+    one = ["Which DNS server do we use?", "What causes it?", "what does Jenkins do", "Which address does it have?"]
+    one += ["Welche Adresse haben wir?", "Who keeps the list of keys?"]
+    assert [each for each in (*several, *one) if asks_for_several(each, ["en", "de", "fr"])] == several
 
 
 @pytest.mark.parametrize("source", ["## Only a heading", "## A\n\n## B", "<Heading of={headings} />", "import head from 'a';"])

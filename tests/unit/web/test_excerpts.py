@@ -164,6 +164,9 @@ def test_lists_rows_and_code_are_shown_as_such() -> None:
         ("[Title] kind | kept\nnightly | 14", [("text", "", "nightly – kept: 14")]),
         ("if a:\nset b", [("code", "", "if a:"), ("code", "", "set b")]),
         ("Set it like this:\nset b", [("text", "", "Set it like this:"), ("code", "", "set b")]),
+        ("import A from 'a';\n\nAbout <A />.", [("text", "", "About <A />.")]),
+        ("<b>More</b>\n- one", [("text", "", "<b>More</b>"), ("item", "•", "one")]),
+        ("<A of={b} />", [("text", "", "<A of={b} />")]),
         ("Set it like this:\n\nset:\n- b", [("text", "", "Set it like this:"), ("code", "", "set:\xa0…")]),
     ):
         lines = excerpt(text, text.find("]") + 1, [])

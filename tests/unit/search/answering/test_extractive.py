@@ -116,12 +116,15 @@ def test_steps_and_several_things_are_the_whole_list() -> None:
     steps = ["1. List the nights.", "2. Fetch the folder.", "3. Compare it."]
     text = "Nothing easier:\n\n" + "\n".join(steps)
     page = hit(text, (steps[1], 9.0), (steps[2], 8.9), ("Nothing easier:", 8.0), kind=UnitKind.ITEM, items=steps)
-    for question in ("how do I get a folder back", "what are the steps", "which steps get a folder back"):
+    for question in ("how do I get a folder back", "what are the steps", "which steps must I take"):
         assert answered(question, page)[0] == ("List the nights.", "Fetch the folder.", "Compare it.")
     lead = find_lead("how do I get a folder back", [page], ["en"])
     assert lead is not None
     assert lead.text == "List the nights.\nFetch the folder.\nCompare it."
     assert answered("folder fetch", page) == [("Fetch the folder.",)], "a short item adds nothing on its own"
+    assert answered("which ports do the steps use", page) == [], "there is no number"
+    long = hit("- One.\n- Two.", ("- One.", 9.0), kind=UnitKind.ITEM, items=["- One."] * 200)
+    assert answered("which steps are listed", long) == [("One.",)]
 
 
 @pytest.mark.parametrize(
