@@ -45,13 +45,11 @@ def test_pages_come_while_answers_are_written_and_readers_who_leave_are_noticed(
 ) -> None:
     """One answer is waited for, the others are refused at once, and pages have the other threads."""
     with ExitStack() as readers:
-        connections = [
-            readers.enter_context(posted(wiki.port, ASK, {"question": QUESTION, "stream": stream})) for _ in range(4)
-        ]
+        sent = [readers.enter_context(posted(wiki.port, ASK, {"question": QUESTION, "stream": stream})) for _ in range(4)]
         eventually(lambda: endless.requests, why="the model is asked")
         for path in ("/backups", "/-/semantic-search?q=backups", "/api/v1/semantic-search?q=backups"):
             assert wiki.get(path).status == 200
-        eventually(lambda: [status_of(each) for each in connections].count(429) == 3, why="the others are refused")
+        eventually(lambda: [status_of(each) for each in sent].count(429) == 3, why="the others are refused")
         assert not endless.hung_up.is_set(), "the answer is still being written"
         assert len(endless.requests) == 1
     assert endless.hung_up.wait(60), "nobody is left, which the end of the answer in minutes would not show"

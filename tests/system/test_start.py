@@ -68,9 +68,7 @@ def test_starting_loads_nothing_heavy_no_setting_is_needed_and_a_missing_key_is_
         ),
     ],
 )
-def test_a_bad_setting_turns_search_off_and_nothing_else(
-    tmp_path: Path, name: str, value: str, logged: str, reason: str
-) -> None:
+def test_a_bad_setting_turns_off_search_alone(tmp_path: Path, name: str, value: str, logged: str, reason: str) -> None:
     repository = make_repository(tmp_path / "repository", {"home.md": "# Home\n\nWelcome.\n"})
     with LiveWiki(repository, tmp_path / "index", plugin=True, command=None, **{name: value}) as wiki:
         (line,) = [line for line in wiki.log.splitlines() if "semantic search" in line]

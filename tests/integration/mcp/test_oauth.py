@@ -116,9 +116,7 @@ def test_metadata_says_what_is_supported(server: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["none", "client_secret_post"])
-def test_a_refresh_token_is_exchanged_once_and_stolen_ones_end_the_connection(
-    server: str, reader: Browser, method: str
-) -> None:
+def test_a_refresh_token_is_exchanged_once_and_stolen_ones_end_a_connection(server: str, reader: Browser, method: str) -> None:
     client = RawClient(server, method=method)
     first = client.connect(reader)
     second = client.refresh(first["refresh_token"]).json()

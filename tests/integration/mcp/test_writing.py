@@ -114,9 +114,7 @@ def test_a_repository_alone_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-def test_a_connected_program_writes_only_if_the_person_has_allowed_it(
-    wiki: LiveWiki, tmp_path: Path, *, is_allowed: bool
-) -> None:
+def test_a_connected_program_writes_only_if_the_person_allowed_it(wiki: LiveWiki, tmp_path: Path, *, is_allowed: bool) -> None:
     person = Browser(wiki, f"writer{is_allowed}".lower())
     person.may_write = is_allowed
     port = str(free_port())

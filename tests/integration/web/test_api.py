@@ -218,10 +218,8 @@ def test_chosen_fields_stand_in_the_order_of_all(client: FlaskClient) -> None:
         assert list(found.get_json()["results"][0]) == ["path", "title", "score"]
     compat = search(client, q="radiator", fields="section_path", compat="true").get_json()
     assert compat["results"][0] == {"section_path": whole["results"][0]["breadcrumb"]}
-    posted = post(
-        client, {"queries": ["radiator", {"query": "radiator", "fields": ["path"]}], "fields": "title,path"}
-    ).get_json()
-    assert [list(answer["results"][0]) for answer in posted["answers"]] == [["path", "title"], ["path"]]
+    both = post(client, {"queries": ["radiator", {"query": "radiator", "fields": ["path"]}], "fields": "title,path"}).get_json()
+    assert [list(answer["results"][0]) for answer in both["answers"]] == [["path", "title"], ["path"]]
     assert search(client, q="radiator", fields="context_before").get_json()["results"][0] == {}
 
 
@@ -404,9 +402,7 @@ def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
         ("nonsense;;q", False),
     ],
 )
-def test_errors_are_problem_details_for_clients_that_prefer_them(
-    client: FlaskClient, accept: str, *, is_preferred: bool
-) -> None:
+def test_errors_are_problem_details_if_clients_prefer_them(client: FlaskClient, accept: str, *, is_preferred: bool) -> None:
     response = client.get("/api/v1/semantic-search/pages/home%20pag?view=1", headers=BEARER | {"Accept": accept})
     assert response.status_code == 404
     assert "Accept" in response.headers["Vary"]

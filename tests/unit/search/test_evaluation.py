@@ -180,10 +180,10 @@ def test_passages_are_compared_with_the_section_and_the_answer() -> None:
     assert third["labelled"] == 0.0
     sixth = score_question(JUDGED, [], [*[OTHER] * 5, passage()])
     assert (sixth["s5"], sixth["a5"], sixth["labelled"]) == (0.0, 0.0, None)
-    left_out = score_question(
+    without = score_question(
         JudgedQuery("q", ("heating",), ("house",), "question", answer=ANSWER), [], [*[OTHER] * 5, passage()]
     )
-    assert (left_out["a1"], left_out["s1"], left_out["labelled"]) == (1.0, None, None), "the section is not known"
+    assert (without["a1"], without["s1"], without["labelled"]) == (1.0, None, None), "the section is not known"
     anywhere = score_question(JudgedQuery("q", ("a", "pipes"), kind="question", section=""), [], [passage("pipes", section="")])
     assert (anywhere["s1"], anywhere["a5"]) == (1.0, None), "above all headings of any relevant page; the answer is not known"
 

@@ -110,12 +110,10 @@ def test_fused_ranks_are_those_of_words_and_of_meaning_alone(index: SmallIndex) 
     assert all(each.fused == each.score for each in found.candidates)
 
 
-@pytest.mark.parametrize(
-    "options", [{"mode": Mode.SEMANTIC}, {"mode": Mode.KEYWORD}, {"semantic_ratio": 0.0}, {"vector": None}]
-)
-def test_a_ranking_of_one_kind_is_not_fused(index: SmallIndex, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [{"mode": Mode.SEMANTIC}, {"mode": Mode.KEYWORD}, {"semantic_ratio": 0.0}, {"vector": None}])
+def test_a_ranking_of_one_kind_is_not_fused(index: SmallIndex, asked: dict[str, Any]) -> None:
     put_words_and_meanings(index)
-    fused, added = (find(index, "boiler", fusion=fusion, **options).candidates for fusion in (Fusion.RRF, Fusion.SUM))
+    fused, added = (find(index, "boiler", fusion=fusion, **asked).candidates for fusion in (Fusion.RRF, Fusion.SUM))
     assert [(each.path, each.score) for each in fused] == [(each.path, each.score) for each in added]
 
 

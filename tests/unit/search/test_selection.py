@@ -27,9 +27,8 @@ def deduplicator(texts: dict[str, str], read: list[int], *, ranks_pages: bool = 
         read.extend(chunks)
         return {chunk: ("", bodies[chunk]) for chunk in chunks}
 
-    return Deduplicator(
-        ranked, read_signatures([minhash_signature(body) for body in bodies]), words_of, ranks_pages=ranks_pages
-    )
+    signatures = read_signatures([minhash_signature(body) for body in bodies])
+    return Deduplicator(ranked, signatures, words_of, ranks_pages=ranks_pages)
 
 
 def test_a_passage_is_kept_once_and_knows_the_pages_that_repeat_it() -> None:
