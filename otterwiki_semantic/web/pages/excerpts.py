@@ -101,9 +101,8 @@ def _lines(spans: Iterable[Span], head: str) -> Iterator[Line]:
     Markup is left out, unless there is nothing else.
     """
     blocks = list(_paragraphs(spans))
-    if told := [block for block in blocks if block[1:] or not _is_markup(_text(block[0]))]:
-        blocks, head = told, head if told[0] is blocks[0] else ""
-    found = chain.from_iterable(_lines_of_block(block, None if at else head) for at, block in enumerate(blocks))
+    told = [block for block in blocks if block[1:] or not _is_markup(_text(block[0]))] or blocks
+    found = chain.from_iterable(_lines_of_block(block, head if block is blocks[0] else None) for block in told)
     for is_flow, lines in groupby(found, key=lambda line: line.kind == "text"):
         if not is_flow:
             yield from lines

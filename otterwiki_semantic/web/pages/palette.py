@@ -139,10 +139,9 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         answer = whole if relevant_hits(whole) else answer
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
-    narrower = narrower_query(answer, text) if is_paused else None
-    nothing = nothing_found(answer, is_filtered=filters != Filters(), narrower=narrower)
-    if narrower:
-        answer, said = search([narrower], options)[0], nothing
+    is_filtered, narrower = filters != Filters(), narrower_query(answer, text) if is_paused else None
+    if narrower and relevant_hits(narrowed := search([narrower], options)[0]):
+        answer, said = narrowed, nothing_found(answer, is_filtered=is_filtered, narrower=narrower)
     if relevant := relevant_hits(answer):
         lead = _lead(answer)
         if lead and answer.lead and not has("chat-model"):  # a model's answer would replace it
@@ -151,7 +150,10 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         return {**shown, "summary": said, "is_corrected": bool(corrected)}
     if not is_paused:
         return {}
-    return {"nearest": _shown(_passages_of(answer.results)), "summary": f"{nothing} {said}"}
+    return {
+        "nearest": _shown(_passages_of(answer.results)),
+        "summary": f"{nothing_found(answer, is_filtered=is_filtered)} {said}",
+    }
 
 
 def _lead(answer: Answer) -> list[Option]:
@@ -160,9 +162,9 @@ def _lead(answer: Answer) -> list[Option]:
         return []
     hit = answer.results[answer.lead.result].at(answer.lead.unit)
     lines = answer.lead.text.split("\n")
-    markers = ["•"] * len(lines) if not is_numbered(hit) else [f"{number}." for number in range(1, len(lines) + 1)]
-    kind: Literal["item", "text"] = "item" if answer.lead.unit.items and lines[1:] else "text"
-    told = tuple(Line(kind, (Span(line),), marker) for line, marker in zip(lines, markers, strict=True))
+    told: tuple[Line, ...] = (Line("text", (Span(answer.lead.text),)),)
+    if answer.lead.unit.items and lines[1:]:
+        told = tuple(Line("item", (Span(line),), f"{at}." if is_numbered(hit) else "•") for at, line in enumerate(lines, 1))
     return _shown(
         [Option("answer", passage_url(hit), (), trail(hit), hit.path, hit.title, hit.anchor, excerpt=told, file=hit.kind)]
     )

@@ -63,7 +63,7 @@ def results_view(answer: Answer, *, is_filtered: bool, narrower: str | None = No
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     is_cut = answer.total_hits.relation == "gte" and 0 < len(relevant) == len(answer.results)
     counted = f"{'the best ' if is_cut else ''}{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
-    nothing = nothing_found(answer, is_filtered=is_filtered, narrower=narrower)
+    nothing = nothing_found(answer, is_filtered=is_filtered, narrower=narrower if relevant else None)
     summary = nothing if not relevant else f"{nothing} {counted}" if narrower else counted
     return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
 
