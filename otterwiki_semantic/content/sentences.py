@@ -27,11 +27,6 @@ ANNOUNCING = (":", "：")
 QUESTION_MARKS = ("?", "？", "؟")
 UNFINISHED = (*ANNOUNCING, *QUESTION_MARKS)
 """The endings of sentences that need the text after them."""
-MARKUP = re.compile(
-    r"\A(?:(?:(?:import (?:[^'\"\n]* from )?['\"][^'\"\n]*['\"];?|</?[A-Za-z][^<>\n]*>)\s*)+"
-    r"|export (?:default|const|let|function|\{)[^\n]*)"
-)
-"""Imports and components of MDX, which a wiki shows as text."""
 
 
 def ends_sentence(text: str, end: int, following: str) -> bool:

@@ -14,7 +14,7 @@ def trim_heap() -> None:
 
 
 def freeze_heap() -> None:
-    """Exempt all existing objects from garbage collection: with those of a large index, it takes a third of a second.
+    """Exempt all existing objects from garbage collection, which takes a third of a second once a large index is loaded.
 
     They are still freed once nothing refers to them, unless they refer to each other.
     """

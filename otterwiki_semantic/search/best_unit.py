@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import (
     ANNOUNCING,
-    MARKUP,
     QUESTION_MARKS,
     UNFINISHED,
     Word,
@@ -30,6 +29,7 @@ from otterwiki_semantic.content.analysis import (
     name_key,
     words,
 )
+from otterwiki_semantic.content.markdown import MARKUP
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
@@ -322,7 +322,7 @@ class UnitChooser:
         return sorted(scored, key=_best_first)
 
     def _named(self, chunk: StoredChunk) -> set[int]:
-        """Return the places of sections whose heading is the query, or else what it has besides words of the page's title."""
+        """Return the places of sections whose heading is the query, or else its part that is not in the page's title."""
         headings = [section.heading for section in chunk.sections]
         named = {place for place, heading in enumerate(headings) if self._name and name_key(heading) == self._name}
         left = [wanted - self._words_in(chunk.title) for wanted in self._variants]

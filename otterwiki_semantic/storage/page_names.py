@@ -59,7 +59,7 @@ class PageNames:
     ) -> PageNames:
         """Return the names with added pages, and only of pages in `numbers`.
 
-        An added page has a number, a path, a folded path, and the words of `title_and_path_words`.
+        An added page has a number, a path, a folded path, and what `title_and_path_words` returns.
         `links` are the link counts by folded path.
         """
         new = PageNames()

@@ -20,4 +20,4 @@ from otterwiki_semantic.content.analysis.tokenizer import (
     stem_beginnings,
     words,
 )
-from otterwiki_semantic.content.sentences import ANNOUNCING, MARKUP, QUESTION_MARKS, UNFINISHED, ends_sentence, sentence_ranges
+from otterwiki_semantic.content.sentences import ANNOUNCING, QUESTION_MARKS, UNFINISHED, ends_sentence, sentence_ranges

@@ -9,4 +9,4 @@ from otterwiki_semantic.content.markdown.passage import (
     truncate_markdown,
     unpadded_tables,
 )
-from otterwiki_semantic.content.markdown.plain_text import STRUCK, slug
+from otterwiki_semantic.content.markdown.plain_text import MARKUP, STRUCK, slug

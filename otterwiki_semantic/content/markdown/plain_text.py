@@ -26,6 +26,11 @@ _BLOCK_TAG_NAMES = frozenset(_BLOCK_TAGS.split())
 _STRUCK_TAG_NAMES = frozenset({"del", "s", "strike"})
 STRUCK = "~~"
 """Encloses text that is struck out, so that it can be found and recognised as withdrawn."""
+MARKUP = re.compile(
+    r"\A(?:(?:(?:import (?:[^'\"\n]* from )?['\"][^'\"\n]*['\"];?|</?[A-Za-z][^<>\n]*>)\s*)+"
+    r"|export (?:default|const|let|function|\{)[^\n]*)"
+)
+"""Imports and components of MDX, which a wiki shows as text."""
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?/?>")
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[^\w\s-]")

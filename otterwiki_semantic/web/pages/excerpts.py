@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window, row_parts
-from otterwiki_semantic.content.analysis import MARKUP
+from otterwiki_semantic.content.markdown import MARKUP
 
 _CUT, _CUT_OFF = "…\N{NO-BREAK SPACE}", "\N{NO-BREAK SPACE}…"
 """What begins and ends a text that is cut: never alone on a line."""
