@@ -143,7 +143,7 @@ def test_only_so_many_units_are_embedded() -> None:
 
 def test_a_plural_asks_for_several_things() -> None:
     several = ["Which ports does it use?", "what video codecs are supported", "What are the steps?", "List of machines"]
-    several += ["Welche Seiten gibt es?", "quels ports ouvrir"]
+    several += ["which docker images are used", "Welche Seiten gibt es?", "quels ports ouvrir"]
     one = ["Which DNS server do we use?", "What causes it?", "what does Jenkins do", "Which address does it have?"]
     one += ["Welche Adresse haben wir?", "Who keeps the list of keys?"]
     assert [each for each in (*several, *one) if asks_for_several(each, ["en", "de", "fr"])] == several
