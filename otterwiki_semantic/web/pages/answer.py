@@ -21,7 +21,7 @@ from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_part, status_of
-from otterwiki_semantic.web.pages.quotations import Quotation, quotations, with_code
+from otterwiki_semantic.web.pages.quotations import Quotation, is_numbered, quotations, with_code
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
@@ -48,7 +48,7 @@ class Sentence(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A paragraph, a list, or a block of code."""
+    """A paragraph, a list, numbered steps, or a block of code."""
 
     kind: str
     sentences: tuple[Sentence, ...]
@@ -110,7 +110,7 @@ def _rendered(found: GroundedAnswer | None, message: str | None = None, *, is_wr
     doubts = {each.text: each.reason for each in found.unsupported}
     numbered = {place: (number, found.sources[place]) for place, number in found.source_numbers.items()}
     written = [list(group) for _, group in groupby(found.answer, key=lambda each: (each.block, each.kind))]
-    blocks = [Block(group[0].kind, tuple(_sentence(each, numbered, doubts) for each in group)) for group in written]
+    blocks = [Block(_kind(group[0], found), tuple(_sentence(each, numbered, doubts) for each in group)) for group in written]
     notes = [_note(number, hit) for number, hit in numbered.values()] if blocks else []
     return render_part(
         "answer.html",
@@ -150,6 +150,11 @@ def _section(hit: Hit) -> tuple[str, str]:
     return hit.path, hit.breadcrumb
 
 
+def _kind(first: AnswerSentence, found: GroundedAnswer) -> str:
+    is_step = first.kind == "item" and any(is_numbered(found.sources[place]) for place in first.sources)
+    return "step" if is_step else first.kind
+
+
 def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], doubts: dict[str, str]) -> Sentence:
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
     notes = tuple(_note(*numbered[place], sentence.text) for place in sentence.sources)
@@ -168,8 +173,9 @@ def _markdown(blocks: list[Block], notes: list[Note]) -> str:
     for block in blocks:
         if block.kind == "code":
             texts += [f"```\n{sentence.text}\n```" for sentence in block.sentences]
-        elif block.kind == "item":
-            texts.append("\n".join(f"- {written(sentence)}" for sentence in block.sentences))
+        elif block.kind in {"item", "step"}:
+            marked = enumerate(map(written, block.sentences), 1)
+            texts.append("\n".join(f"{at}. {text}" if block.kind == "step" else f"- {text}" for at, text in marked))
         else:
             texts.append(" ".join(map(written, block.sentences)))
     links = []

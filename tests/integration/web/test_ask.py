@@ -131,6 +131,14 @@ def test_things_in_the_palette_are_listed(wiki: LiveWiki) -> None:
     assert re.findall(r'data-marker="(.*?)">\s*([^<]*)<', shown)[:2] == things
 
 
+def test_steps_are_copied_with_their_numbers(wiki: LiveWiki) -> None:
+    wiki.log_in()
+    asked_for = "?q=how+do+I+change+the+tyres+of+the+car%3F"
+    shown = wiki.post_form(f"/-/semantic-search/answer{asked_for}", f"/-/semantic-search{asked_for}").text
+    wiki.get("/-/logout")
+    assert re.search(r'data-copy="1\. Loosen the nuts\. \[1\]\n2\. Lift the car with the jack\. \[\d\]\n3\. ', shown)
+
+
 @pytest.mark.parametrize("place", ["results", "palette"])
 def test_a_query_about_nothing_is_narrowed_to_words_in_one_passage_if_they_are_half_of_it(wiki: LiveWiki, place: str) -> None:
     queries = "Khan Jackson, of Lift nuts?", "Genghis Khan Jackson nuts"
