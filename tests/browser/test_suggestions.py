@@ -117,7 +117,10 @@ def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWik
         expect(page.locator(".semantic-likely")).to_have_count(0)
         page.get_by_label("Page name").fill("watering the vegetables")
         expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Irrigation")
+        expect(page.locator(".semantic-likely .semantic-trail").first).to_have_text("Winter")
         check_policy(page)
+        page.get_by_label("Page name").fill("irrigation")
+        expect(page.locator(".semantic-likely h2")).to_have_text("A page has this title already")
         page.set_viewport_size({"width": 340, "height": 800})
         eventually(lambda: not is_scrolling_sideways(page), why="the wiki's sidebar moves aside")
         page.get_by_label("Page name").fill("")
@@ -157,6 +160,7 @@ def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: L
         check_policy(page)
         meant.get_by_role("link").first.click()
         expect(page).to_have_url(f"{site.url}/services/automation")
+    assert "Search for “frozen pipes”" in site.get("/-/semantic-search/likely", name="house/frozen-pipes", missing="1").text
 
 
 def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki) -> None:

@@ -5,7 +5,8 @@ OpenSearch: https://github.com/dewitt/opensearch, with its suggestions extension
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
@@ -30,7 +31,7 @@ from otterwiki_semantic.web.pages.layout import (
     render_part,
     status_of,
 )
-from otterwiki_semantic.web.pages.results import passage_excerpt
+from otterwiki_semantic.web.pages.results import passage_excerpt, section_trail, short_trail
 
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 3, 8
 _MAX_NAME = 16
@@ -38,10 +39,11 @@ _MAX_NAME = 16
 
 
 class LikelyPage(NamedTuple):
-    """A page that a name may refer to, and what it says about that."""
+    """A page that a name may refer to, and what it says about that below some headings."""
 
     path: str
     title: str
+    headings: Sequence[str] = ()
     excerpt: tuple[Line, ...] = ()
 
 
@@ -90,7 +92,9 @@ def likely() -> ResponseReturnValue:
             found = _likely_pages(name, is_path="missing" in request.args)
     except SemanticError as error:
         return render_part("likely.html"), status_of(error)
-    return render_part("likely.html", likely=found, name=name, is_missing="missing" in request.args)
+    is_missing = "missing" in request.args
+    wanted = _words(name.rpartition("/")[2] or name) if is_missing else name
+    return render_part("likely.html", likely=found, wanted=wanted, is_missing=is_missing)
 
 
 def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
@@ -103,11 +107,16 @@ def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
 
 
 def _pages_about(name: str) -> Iterator[LikelyPage]:
-    words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
     options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, rerank=False, filters=Filters(type="page"), best_sentence=True)
-    for hit in extension().index.search([words], options, context=SearchContext(is_logged=False))[0].results:
+    for hit in extension().index.search([_words(name)], options, context=SearchContext(is_logged=False))[0].results:
         if hit.relevant:
-            yield LikelyPage(hit.path, hit.title, passage_excerpt(hit) if hit.best_sentence else ())  # else it is markup
+            told = passage_excerpt(hit) if hit.best_sentence else ()  # else it is markup
+            yield LikelyPage(hit.path, hit.title, short_trail(section_trail(hit)), told)
+
+
+def _words(name: str) -> str:
+    """Return the words of a name or a path."""
+    return " ".join(re.split(r"[-_/\s]+", name)).strip() or name
 
 
 def _title(path: str) -> str:
