@@ -18,6 +18,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, SemanticError
 from otterwiki_semantic.core.records import Answer, Mode, SearchHour, UnansweredQuery
@@ -81,9 +82,12 @@ class SearchLog:
         self._writer.join(_CLOSE_SECONDS)
 
     def record(self, answers: Sequence[Answer], mode: Mode, at: float, seconds: float) -> None:
-        """Record a request at Unix time `at` that took `seconds`; nothing before the first build is complete."""
+        """Record a request at Unix time `at` that took `seconds`; nothing before the first build is complete.
+
+        Queries of punctuation alone, as while a quoted text is being typed, are left out.
+        """
         for answer in answers:
-            if answer.index.commit is None:
+            if answer.index.commit is None or all(category(each)[0] in "PZ" for each in answer.query):
                 continue
             # SQLite rejects lone surrogates.
             asked = None if answer.confident else answer.query[:MAX_CHARACTERS].encode(errors="replace").decode()

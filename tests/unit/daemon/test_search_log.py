@@ -131,8 +131,10 @@ def test_any_text_can_be_kept(opened: Open, query: str, kept: str) -> None:
     assert [each.query for each in log.unanswered(NOW)] == [kept]
 
 
-def test_what_is_asked_before_the_first_build_does_not_count(opened: Open) -> None:
+def test_what_is_asked_before_the_first_build_or_without_a_word_does_not_count(opened: Open) -> None:
     log = opened()
+    for typed in ('"', '""', "“ ”?"):
+        note(log, typed, confident=False)
     log.record([answer("too early", confident=False, commit=None)], Mode.HYBRID, NOW, 0.01)
     note(log, "later")
     assert count(log) == 1
