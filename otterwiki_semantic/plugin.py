@@ -15,7 +15,7 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_notices, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import index_of, register, stylesheet
+from otterwiki_semantic.web import index_of, note_notation, register, stylesheet
 from otterwiki_semantic.web import template_hooks as hooks
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class SemanticSearchPlugin:
             app.logger.info("semantic search: OTTERWIKI_API_KEY is not set: programs may do what the wiki allows everybody")
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
+        if not isinstance(index, DisabledIndex):
+            note_notation(app)
         try:
             index.start()
         except (ConfigError, DaemonUnavailableError) as error:

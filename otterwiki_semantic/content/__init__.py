@@ -7,4 +7,4 @@ shown, `analysis` extracts the words for the keyword index, and `excerpts` selec
 
 from otterwiki_semantic.content.excerpts import excerpt_window, row_parts
 from otterwiki_semantic.content.folder import Folder
-from otterwiki_semantic.content.git import PageFile, Repository
+from otterwiki_semantic.content.git import PageFile, Repository, write_notation

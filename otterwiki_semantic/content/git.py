@@ -7,6 +7,7 @@ import posixpath
 import subprocess
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -15,11 +16,12 @@ from tempfile import TemporaryDirectory
 from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS, AttachmentRule, attachment_rule
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.files import make_private, write_atomically
 from otterwiki_semantic.core.records import Commit, FileKind, LastChange, Notation
 from otterwiki_semantic.core.settings import Settings
 
 NOTATION = "notation"
-"""A file in the private repository of a folder."""
+"""A file in the private repository of a folder, or in the data directory of a wiki."""
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
@@ -81,8 +83,10 @@ class Repository:
         exclude: Sequence[str] = (),
         attachments: AttachmentRule = NO_ATTACHMENTS,
         texts: AttachmentTexts | None = None,
+        data_dir: Path | None = None,
     ) -> None:
         self.directory = directory
+        self._data_dir = data_dir
         self.attachments, self.texts = attachments, texts
         self.exclude = tuple(exclude)
         self._inherited: tuple[int, ...] = ()
@@ -101,8 +105,9 @@ class Repository:
     @classmethod
     def of(cls, settings: Settings) -> Repository:
         """Return the repository for these settings."""
-        rule = attachment_rule(settings, is_folder=_notation(settings.repository) is not Notation.WIKI)
-        return cls(settings.repository, settings.exclude, rule, AttachmentTexts(settings.data_dir, rule.ocr))
+        rule = attachment_rule(settings, is_folder=not read_notation(settings.repository).is_wiki)
+        texts = AttachmentTexts(settings.data_dir, rule.ocr)
+        return cls(settings.repository, settings.exclude, rule, texts, settings.data_dir)
 
     @cached_property
     def _directories(self) -> tuple[Path, Path]:
@@ -110,10 +115,10 @@ class Repository:
         own, common = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         return Path(os.fsdecode(own)), Path(os.fsdecode(common))
 
-    @cached_property
+    @property
     def notation(self) -> Notation:
-        """The syntax of links in pages: notes if the repository tracks a folder."""
-        return _notation(self._directories[0])
+        """The syntax of links in pages: that of notes if the repository tracks a folder, else the one that the wiki has set."""
+        return read_notation(self._directories[0], *([self._data_dir] if self._data_dir else ()))
 
     @property
     def root(self) -> Path:
@@ -404,11 +409,21 @@ class Repository:
             raise RepositoryError(f"git did not answer within {timeout} s: {' '.join(command)}") from None
 
 
-def _notation(git_directory: Path) -> Notation:
-    try:
-        return Notation((git_directory / NOTATION).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return Notation.WIKI
+def read_notation(*directories: Path) -> Notation:
+    """Return the syntax of links that the first directory with such a file names, or that of a wiki by default."""
+    for directory in directories:
+        with suppress(OSError, ValueError):
+            return Notation((directory / NOTATION).read_text(encoding="ascii"))
+    return Notation.WIKI
+
+
+def write_notation(directory: Path, notation: Notation) -> bool:
+    """Write the file that names the syntax of links; return whether it has changed. Errors: `OSError`."""
+    if read_notation(directory) is notation:
+        return False
+    make_private(directory)
+    write_atomically(directory / NOTATION, notation)
+    return True
 
 
 def _read_line(path: str) -> str:

@@ -65,7 +65,7 @@ class PageReader:
         try:
             if kind or request.revision is not None:
                 self._check_head(parent_path(path) if kind else path)
-            view = self._worker.call(_SECONDS, view_page, path, commit, text, request, kind)
+            view = self._worker.call(_SECONDS, view_page, path, commit, text, request, kind, self._repository.notation)
         except LimitExceededError as error:
             raise PageUnreadableError(f"the page {path} cannot be read: parsing it {error}") from error
         last = next(iter(self._repository.commits(commit, path, 1, kind)), None)

@@ -19,7 +19,7 @@ from itertools import chain
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages import parent_path
-from otterwiki_semantic.core.records import Indexed, LastChange, Notation, Page
+from otterwiki_semantic.core.records import Indexed, LastChange, Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
@@ -136,6 +136,10 @@ class Indexer:
         if catalog.is_current and catalog.rule("attachments") != rule:
             catalog.invalidate_pages(sorted(catalog.pages.file_states()))  # the same file may have another text
             catalog.set_rule("attachments", rule)
+        order = ("page first",) if self._repository.notation.is_page_first else ()
+        if catalog.is_current and catalog.rule("wikilinks") != order:
+            catalog.invalidate_pages(sorted(catalog.pages.blobs().keys() - catalog.pages.file_states().keys()))
+            catalog.set_rule("wikilinks", order)
 
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
@@ -203,7 +207,7 @@ class Indexer:
             return False
         if files and self._repository.texts is not None:
             self._repository.texts.prune({*catalog.pages.blobs().values(), *catalog.pages.excluded_blobs().values()})
-        if self._repository.notation is not Notation.WIKI:
+        if not self._repository.notation.is_wiki:
             with catalog.write() as connection:
                 resolve_wiki_links(connection)
         catalog.set_last_changes(plan.last_changes)

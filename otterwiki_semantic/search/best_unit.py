@@ -100,8 +100,8 @@ _LANGUAGES = {
             AnswerType.YES_NO: r"\A(?:is|are|can|could|do|does|did|may|must|should|will|has|have|am)",
             AnswerType.STEPS: r"how (?:do|to|can|should|does)|\Ahow",
         },
-        plurals=r"(?:which|what) (?:(?!(?:is|do|does|has) )\w+ )?\w*[^\Wius]s (?:are|do|does|can|must|should|have|will|were|need)"
-        r"|(?:which|what) are (?:the|our|its|all)|\Alist (?:of|all)",
+        plurals=r"(?:which|what) (?:(?!(?:is|do|does|has) )\w+ )?\w*[^\Wius]s"
+        r" (?:are|do|does|can|must|should|have|will|were|need)|(?:which|what) are (?:the|our|its|all)|\Alist (?:of|all)",
         answers={
             AnswerType.NUMBER: r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|half|dozen|hundred|thousand",
             AnswerType.TIME: r"seconds?|minutes?|hours?|days?|weeks?|months?|years?|daily|weekly|monthly|yearly|annual"

@@ -56,7 +56,8 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
         phrases = list(_phrases(catalog.labels, markdown, languages))
         path_of = catalog.pages.paths({page for _, _, page in phrases})
         titles = catalog.pages.titles(path_of.values())
-    known = {page_key(path), *find_links(markdown, path, {page_key(each) for each in path_of.values()})}
+    named_keys = {page_key(each) for each in path_of.values()}
+    known = {page_key(path), *find_links(markdown, path, named_keys, page_first=urls.links_begin_with_page)}
     found: dict[str, Mention] = {}
     for start, end, page in phrases:
         named = path_of[page]
@@ -131,7 +132,7 @@ def pages_about(
     floor = scale.from_bundled(_FLOOR)
     found = pages_near(generation, own, path, (), n, scale, urls, pairs=1)
     near = [page for page in found if page.similarity >= floor]
-    linked = find_links(markdown, path, {page_key(page.path) for page in near})
+    linked = find_links(markdown, path, {page_key(page.path) for page in near}, page_first=urls.links_begin_with_page)
     return tuple(structs.replace(page, linked=page_key(page.path) in linked) for page in near)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from flask import Response, current_app, request
+
+from otterwiki_semantic.content import write_notation
 from otterwiki_semantic.web import template_hooks
 from otterwiki_semantic.web.api.routes import api
-from otterwiki_semantic.web.extension import EXTENSION, Extension
+from otterwiki_semantic.web.extension import EXTENSION, Extension, wiki_notation
 from otterwiki_semantic.web.pages import admin, answer, connect, health, palette, search, suggestions, wiki_map
 from otterwiki_semantic.web.pages.layout import pages, stylesheet
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from otterwiki_semantic.core.settings import Settings
     from otterwiki_semantic.daemon import IndexClient
 
+log = logging.getLogger(__name__)
 _VIEWS = (answer, palette, search, suggestions, wiki_map)
 """The modules that add their views to `pages` when they are imported."""
 
@@ -29,6 +34,24 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     for blueprint in (pages, health.pages, admin.pages, connect.pages):
         app.register_blueprint(blueprint)
     template_hooks.extend_templates(app)
+    app.after_request(_follow_preferences)
+
+
+def _follow_preferences(response: Response) -> Response:
+    """Tell the index if an administrator may have changed the order of the wiki's links."""
+    if request.method == "POST" and (request.endpoint or "").startswith("admin"):
+        note_notation(current_app)
+    return response
+
+
+def note_notation(app: Flask) -> None:
+    """Write the syntax of an application's links where the index daemon reads it."""
+    found = app.extensions[EXTENSION]
+    try:
+        if write_notation(found.settings.data_dir, wiki_notation(app)):
+            found.index.notify()
+    except OSError as error:
+        log.warning("the order of wikilinks could not be written: %s", error)
 
 
 def index_of(app: Flask) -> IndexClient | None:

@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import RepositoryError, SemanticError
 from otterwiki_semantic.core.files import directory_size, try_lock
 from otterwiki_semantic.core.hints import SHOW_CAPITALS
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
-from otterwiki_semantic.core.records import Notation, PageUrls
+from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.core.settings import BUNDLED, EXCLUDE, Settings, read_flag
 from otterwiki_semantic.daemon import socket_location
 
@@ -84,7 +84,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
     with suppress(ValueError):
         retains_case = read_flag(context.given("RETAIN_PAGE_NAME_CASE"))
     hidden = [path for path in pages if not PageUrls(retains_case=retains_case).shows(path)]
-    if hidden and repository.notation is Notation.WIKI:
+    if hidden and repository.notation.is_wiki:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
     if settings.synonyms is not None and settings.synonyms not in {*pages, *excluded}:

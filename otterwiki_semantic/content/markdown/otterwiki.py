@@ -19,6 +19,8 @@ _TITLE = re.compile(r"\A#{1,5}(?:\s*+(.+)\n+|\s*\n)")
 _BOX = re.compile(r"^ {0,3}:{3,}+[^:\n]*\n", re.MULTILINE)
 _BOX_END = re.compile(r"^ {0,3}:::[~:]*+ *+$", re.MULTILINE)
 _WIKI_LINK = r"\[\[[^\[\]\n]+\]\]"
+PAGE_FIRST = "page_first"
+"""The name in the parser's environment of whether wikilinks begin with the page."""
 _MARKED_TEXT = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
 
 
@@ -97,20 +99,27 @@ def math_blocks(md: Markdown) -> None:
 
 
 def wiki_links(md: Markdown) -> None:
-    """``[[Page]]`` and ``[[Title|Page]]``."""
+    """``[[Page]]`` and ``[[label|Page]]``, or with `PAGE_FIRST` in the environment ``[[Page|label]]``."""
 
     def parse(_inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
-        inner = m.group(0)[2:-2]
-        state.append_token({"type": "wiki_link", "raw": inner.partition("|")[0], "attrs": {"url": wiki_link_target(inner)}})
+        label, target = split_wiki_link(m.group(0)[2:-2], page_first=state.env.get(PAGE_FIRST, False))
+        state.append_token({"type": "wiki_link", "raw": label, "attrs": {"url": wiki_link_url(target)}})
         return m.end()
 
     md.inline.register("wiki_link", _WIKI_LINK, parse, before="link")
 
 
-def wiki_link_target(inner: str) -> str:
-    """Return the URL that the text in the brackets of a wikilink names."""
-    shown, _, target = inner.partition("|")
-    target = (target or shown).strip()
+def split_wiki_link(inner: str, *, page_first: bool) -> tuple[str, str]:
+    """Return the label and the target in the brackets of a wikilink; without one of them, they are the same."""
+    first, _, last = inner.partition("|")
+    first = first.removesuffix("\\") if last else first  # in a table
+    last = last if last.strip() else first
+    return (last, first) if page_first else (first, last)
+
+
+def wiki_link_url(target: str) -> str:
+    """Return the URL that the target of a wikilink names."""
+    target = target.strip()
     return target if target.startswith(("/", "#")) else f"/{target}"
 
 

@@ -115,23 +115,26 @@ def read_front_matter(text: str) -> dict[str, Any]:
     return split_front_matter(split_lines(text))[0]
 
 
-def parse_markdown(text: str) -> Document:
-    """Parse a page. No input raises an error: if the parser fails, the page is one section of plain paragraphs."""
+def parse_markdown(text: str, *, page_first: bool = False) -> Document:
+    """Parse a page; `page_first` is the order of its wikilinks.
+
+    No input raises an error: if the parser fails, the page is one section of plain paragraphs.
+    """
     lines = split_lines(text)
     front_matter, skipped = split_front_matter(lines)
     end = front_matter_end(lines)
     unread = "" if skipped else "\n".join(lines[:end])
     body = "\n" * end + "\n".join(lines[end:])
-    builder = _DocumentBuilder(body, lines)
+    builder = _DocumentBuilder(body, lines, page_first=page_first)
     try:
         return Document(front_matter, builder.sections(unread), tuple(builder.links))
     except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
         return Document(front_matter, _plain_sections(lines, skipped))
 
 
-def parse_within_limits(text: str) -> Document:
+def parse_within_limits(text: str, *, page_first: bool = False) -> Document:
     """Parse a page like `parse_markdown`. Errors: `LimitExceededError` for more sections than people would read."""
-    document = parse_markdown(text)
+    document = parse_markdown(text, page_first=page_first)
     if len(document.sections) > _MAX_SECTIONS:
         raise LimitExceededError(f"finds more than {_MAX_SECTIONS:,} sections")
     return document
@@ -150,19 +153,21 @@ class _Heading(NamedTuple):
 
 
 class _DocumentBuilder:
-    def __init__(self, source: str, lines: list[str]) -> None:
+    def __init__(self, source: str, lines: list[str], *, page_first: bool) -> None:
         self._source = source if source.endswith("\n") else source + "\n"
         self._lines = lines
         self._offsets = [0, *(match.end() for match in re.finditer("\n", self._source))]
         self._cursor = 0
         self._anchors: Counter[str] = Counter()
         self._env: MutableMapping[str, Any] = {}
+        self._page_first = page_first
         self.links: list[Link] = []
 
     def sections(self, unread_front_matter: str) -> tuple[Section, ...]:
         state = _State()
         state.process(self._source)
         self._env = state.env
+        self._env[otterwiki.PAGE_FIRST] = self._page_first
         _PARSER.block.parse(state)
 
         path = [_Heading()]

@@ -26,15 +26,15 @@ _MAX_TAGS = 100
 
 def parse_page(path: str, text: str, notation: Notation) -> Document:
     """Parse a page, or a note with its tags, aliases and title. Errors: `LimitExceededError`."""
-    if notation is Notation.WIKI:
-        return parse_within_limits(text)
+    if notation.is_wiki:
+        return parse_within_limits(text, page_first=notation.is_page_first)
     document = parse_within_limits(as_wiki_text(text, notation))
     return replace(document, front_matter=_note_fields(path, text, document.front_matter))
 
 
 def as_wiki_text(text: str, notation: Notation) -> str:
     """Return a note with its links in wiki syntax, except in code: ``[[label|Page]]``, and embedded pages as links."""
-    if notation is Notation.WIKI or "[[" not in text:
+    if notation.is_wiki or "[[" not in text:
         return text
     parts: list[str] = []
     done = 0

@@ -71,7 +71,7 @@ def divide_page(path: str, blob: str, document: Document, settings: PageSettings
         answers=list_field(front_matter, "answers", separator=None),
         word_count=page_word_count(document),
         chunks=chunks,
-        links_to=linked_pages(document.links, path, by_name=settings.notation is not Notation.WIKI),
+        links_to=linked_pages(document.links, path, by_name=not settings.notation.is_wiki),
         language=declared or detect_language((chunk.text for chunk in chunks), languages),
         problem=problem,
         indexed=indexed,

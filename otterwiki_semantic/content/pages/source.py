@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from otterwiki_semantic.content.excerpts import row_parts
 from otterwiki_semantic.content.markdown import is_table_rule, row_cells
-from otterwiki_semantic.content.markdown.otterwiki import wiki_link_target
+from otterwiki_semantic.content.markdown.otterwiki import split_wiki_link, wiki_link_url
 from otterwiki_semantic.content.pages.links import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
 
@@ -54,11 +54,11 @@ class Occurrence(NamedTuple):
     """Where the name is in an excerpt, as offsets."""
 
 
-def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
+def find_links(markdown: str, source: str, keys: Collection[str], *, page_first: bool = False) -> dict[str, Occurrence]:
     """Return the first link on the page `source` to each of the pages with these keys, as a path; ignores code."""
     found: dict[str, Occurrence] = {}
     line, counted = 1, 0
-    for start, _, link in _links(markdown):
+    for start, _, link in _links(markdown, page_first=page_first):
         line, counted = line + markdown.count("\n", counted, start), start
         resolved = resolve_link(link, source)
         key = page_key(resolved) if resolved else ""
@@ -67,22 +67,21 @@ def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, O
     return found
 
 
-def redirect_links(markdown: str, source: str, key: str, path: str, *, keeps_wiki_links: bool = False) -> str:
-    """Return the page `source` with its links to the page with this key leading to a path, with the same texts and anchors.
-
-    `keeps_wiki_links` is for wikis in which their text comes last.
-    """
-    for start, end, link in reversed(_links(markdown)):
+def redirect_links(markdown: str, source: str, key: str, path: str, *, page_first: bool = False) -> str:
+    """Return the page `source` with its links to the page with this key leading to a path, with the same texts and anchors."""
+    for start, end, link in reversed(_links(markdown, page_first=page_first)):
         target, written = resolve_link(link, source), markdown[start:end]
-        if target and page_key(target) == key and not (link.is_wiki_link and keeps_wiki_links):
+        if target and page_key(target) == key:
             more = written[match.start() :] if (match := _AFTER_PATH.search(written)) else ""
-            text = f"{written}|" if link.is_wiki_link and markdown[:start].rstrip().endswith("[[") else ""
-            new = path if link.is_wiki_link else quote(f"/{path}")
-            markdown = f"{markdown[:start]}{text}{new}{more}{markdown[end:]}"
+            new = (path if link.is_wiki_link else quote(f"/{path}")) + more
+            has_label = markdown[:start].rstrip().endswith("|") or markdown[end:].lstrip(" \\").startswith("|")
+            if link.is_wiki_link and not has_label:
+                new = f"{new}|{written}" if page_first else f"{written}|{new}"
+            markdown = f"{markdown[:start]}{new}{markdown[end:]}"
     return markdown
 
 
-def _links(markdown: str) -> list[tuple[int, int, Link]]:
+def _links(markdown: str, *, page_first: bool) -> list[tuple[int, int, Link]]:
     """Return the links of a page, not in code, in order, with the ranges of their targets."""
     text = without_code(markdown)
     found = []
@@ -90,10 +89,10 @@ def _links(markdown: str) -> list[tuple[int, int, Link]]:
         group = match.lastindex or 0
         found.append((*match.span(group), Link(match[group], "")))
     for match in _WIKI_LINK.finditer(text):
-        shown, _, target = match[1].partition("|")
-        written = target.strip() or shown.strip()
-        start = match.start(1) + match[1].rindex(written)
-        found.append((start, start + len(written), Link(wiki_link_target(match[1]), "", is_wiki_link=True)))
+        _, target = split_wiki_link(match[1], page_first=page_first)
+        written = target.strip()
+        start = match.start(1) + (match[1].index(written) if page_first else match[1].rindex(written))
+        found.append((start, start + len(written), Link(wiki_link_url(target), "", is_wiki_link=True)))
     return sorted(found, key=itemgetter(0))
 
 

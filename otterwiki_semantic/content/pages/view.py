@@ -14,20 +14,27 @@ from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.outline import find_section, outline, short_names
 from otterwiki_semantic.content.pages.page import check_not_excluded, page_name, page_title, page_word_count
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.records import FileKind, OutlineEntry, PagePart, PageRequest, PageView, page_anchor
+from otterwiki_semantic.core.records import FileKind, Notation, OutlineEntry, PagePart, PageRequest, PageView, page_anchor
 
 _PAGE_NAME = re.compile(r"#?(?:page|slide)[ =](\d{1,6})", re.IGNORECASE)
 _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 
 
-def view_page(path: str, revision: str, text: str, request: PageRequest, kind: FileKind | None = None) -> PageView:
+def view_page(
+    path: str,
+    revision: str,
+    text: str,
+    request: PageRequest,
+    kind: FileKind | None = None,
+    notation: Notation = Notation.WIKI,
+) -> PageView:
     """Return a page, or the requested sections and lines, without the facts from git and the index.
 
     In an attached file, a section may also be a page, such as ``page 4``. Errors: `PageExcludedError`, `SectionNotFoundError`,
     `AmbiguousSectionError`, and `ParameterError` for lines that the page does not have.
     """
     lines = [match[0] for match in _LINE.finditer(text) if match[0]] or [""]
-    document = parse_markdown(text)
+    document = parse_markdown(text, page_first=notation.is_page_first)
     check_not_excluded(path, document.front_matter)
     title = page_name(path) if kind else page_title(path, document)
     starts = page_starts(text) if kind else []

@@ -71,10 +71,23 @@ class Notation(StrEnum):
     """The syntax of links, tags and aliases in pages."""
 
     WIKI = "wiki"
+    """``[[label|Page]]``."""
+    WIKI_PAGE_FIRST = "wiki-page-first"
+    """As `WIKI`, but ``[[Page|label]]``: the wiki's WIKILINK_STYLE is LINKTITLE."""
     NOTES = "notes"
     """The syntax of Obsidian and Logseq; ``[[Page|label]]``."""
     DENDRON = "dendron"
     """As `NOTES`, but ``[[label|Page]]``."""
+
+    @property
+    def is_wiki(self) -> bool:
+        """Whether the pages are those of a wiki, and not the notes of a folder."""
+        return self in {Notation.WIKI, Notation.WIKI_PAGE_FIRST}
+
+    @property
+    def is_page_first(self) -> bool:
+        """Whether links of a wiki begin with the page."""
+        return self is Notation.WIKI_PAGE_FIRST
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rapidfuzz.distance import Prefix
 
 from otterwiki_semantic.content.analysis import name_key, words
 from otterwiki_semantic.content.pages import find_links, find_name, page_key, prose
-from otterwiki_semantic.core.records import Finding, FindingKind, Notation, PlaceInPage
+from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage
 from otterwiki_semantic.daemon.health.survey import MAX_FINDINGS, MAX_PAGES, Findings, Survey, new_finding
 from otterwiki_semantic.search import are_related
 from otterwiki_semantic.storage import PageFacts
@@ -59,7 +59,7 @@ def _related(survey: Survey, paths: list[str]) -> Iterator[tuple[str, tuple[Plac
 
 def find_broken_links(survey: Survey) -> Findings:
     """Return a finding for each missing page, most linked first."""
-    is_folder = survey.repository.notation is not Notation.WIKI  # attachments of a wiki are not in git
+    is_folder = not survey.repository.notation.is_wiki  # attachments of a wiki are not in git
     keys = {page.key for page in survey.by_path.values()}
     broken: dict[str, list[str]] = {}
     for target, links in groupby(survey.links, itemgetter(1)):
@@ -113,8 +113,9 @@ def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
         for path in sources[:MAX_PAGES]:
             wanted.setdefault(path, set()).add(target)
     found = {}
+    page_first = survey.repository.notation.is_page_first
     for path, markdown in survey.sources(sorted(wanted)):
-        for target, link in find_links(markdown, path, wanted[path]).items():
+        for target, link in find_links(markdown, path, wanted[path], page_first=page_first).items():
             found[path, target] = link.text, survey.section(path, link.line)
     findings = []
     namesakes = _namesakes(survey, broken)

@@ -105,8 +105,8 @@ def _with_changed_links(pages: list[PageView], missing: str, target: str) -> tup
 
     Nothing if no page has such a link, or the target cannot be linked.
     """
-    linked, key, kept = _reference(target), page_key(missing), page_urls().links_begin_with_page
-    texts = {each.path: redirect_links(each.content, each.path, key, target, keeps_wiki_links=kept) for each in pages}
+    linked, key, page_first = _reference(target), page_key(missing), page_urls().links_begin_with_page
+    texts = {each.path: redirect_links(each.content, each.path, key, target, page_first=page_first) for each in pages}
     changed = {each.path: texts[each.path] for each in pages if linked.link and texts[each.path] != each.content}
     return changed, [linked] if changed else []
 

@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
-from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.extension import extension, wiki_notation
 
 VIEWS = {"view", "index"}
 """The wiki's endpoints that show a page."""
@@ -28,8 +28,6 @@ _INSPECTION = "semantic_admin.page"
 View = Callable[..., ResponseReturnValue]
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
-_PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
-"""Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
 _PAGE_URLS = "otterwiki_semantic.page_urls"
 """The key of the current request's `PageUrls` in its environment."""
 _SCRIPT_SECONDS = 300
@@ -154,9 +152,8 @@ def page_urls() -> PageUrls:
     """Return the URLs of pages in the wiki of the current request."""
     if _PAGE_URLS not in request.environ:
         retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
-        style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
         prefix = url_for("view", path="x").removesuffix("x")
-        request.environ[_PAGE_URLS] = PageUrls(prefix, retains_case, style in _PAGE_FIRST)
+        request.environ[_PAGE_URLS] = PageUrls(prefix, retains_case, wiki_notation(current_app).is_page_first)
     urls: PageUrls = request.environ[_PAGE_URLS]
     return urls
 

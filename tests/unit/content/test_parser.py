@@ -99,8 +99,13 @@ def test_footnotes_stay_where_they_are_written() -> None:
     assert [text for _, text in lines_of(parse_markdown(source))] == ["Text[^1] and more.", "[^1]: single", "End."]
 
 
-def test_wiki_links_show_their_title() -> None:
-    assert lines_of(parse_markdown("go [[Home|/start]] or [[Garden]]\n")) == [(1, "go Home or Garden")]
+@pytest.mark.parametrize(
+    ("page_first", "text"), [(False, "go [[Home|/start]] or [[Garden]]"), (True, "go [[/start|Home]] or [[Garden]]")]
+)
+def test_wiki_links_show_their_label(page_first: bool, text: str) -> None:
+    document = parse_markdown(f"- a\n    - {text}\n", page_first=page_first)
+    assert lines_of(document)[1:] == [(2, "  - go Home or Garden")]
+    assert [(link.url, link.text) for link in document.links] == [("/start", "Home"), ("/Garden", "Garden")]
 
 
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:

@@ -43,6 +43,8 @@ def test_links_to_a_page_are_redirected_with_their_anchors() -> None:
     assert redirect_links(PAGE, "a/b", "far", "near/by day") == PAGE.replace("../Far#part", "/near/by%20day#part")
     changed = redirect_links("[[x|Old#a]] [[ Old ]] [x](./old?v=1#a) [x](<Old>) [x](<Old Page>) `[[Old]]`", "a", "old", "new")
     assert changed == "[[x|new#a]] [[ Old|new ]] [x](/new?v=1#a) [x](</new>) [x](<Old Page>) `[[Old]]`"
+    changed = redirect_links("[[Old#a|x]] [[Old]] | [[old\\|Old]] |", "a", "old", "new", page_first=True)
+    assert changed == "[[new#a|x]] [[new|Old]] | [[new\\|Old]] |"
 
 
 def test_a_name_is_found_in_running_text_alone() -> None:
