@@ -75,7 +75,7 @@ function group(label, entries) {
 function showRecent() {
   const { searches, pages } = query() || isNarrowed() ? { searches: [], pages: [] } : recent();
   const viewed = pages.filter(({ url }) => url !== location.pathname).map(({ title, url, path = "" }) =>
-    made("far fa-file-alt", title, { url, trail: path.slice(0, path.lastIndexOf("/") + 1), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
+    made("far fa-file-alt", title, { url, trail: path.replace(/[^/]*$/, ""), ...(path && { preview: `${SEARCH}/preview?${new URLSearchParams({ path })}` }) }));
   const searched = searches.map((text) => made("fas fa-history", text, { fill: text }));
   fill("recent", ...group("Recently viewed", viewed), ...group("Recent searches", searched));
 }
@@ -157,7 +157,7 @@ function settle() {
   const shown = all();
   shown.forEach((option, number) => (option.id = `semantic-option-${number}`));
   const kept = isChosen && active && (shown.includes(active) ? active : shown.find((each) => each.textContent === active.textContent));
-  const named = shown.find((each) => parts.names.contains(each) && each.querySelector("mark"));
+  const named = shown.find((each) => each.matches("[data-part=names] :has(mark)"));
   activate(kept || parts.commands.querySelector("a") || named || shown[0], !!kept);
 }
 
@@ -181,7 +181,7 @@ async function load(name, parameters) {
     showActions();
     settle();
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (signal.aborted) return;
     fill(name, ...parts[name].children); // hides a part that waits
     status.replaceChildren(failure(error, search));
     activate();
@@ -270,20 +270,20 @@ function showPreview(isShown) {
 }
 
 dialog.addEventListener("keydown", (event) => {
-  const isEnter = event.key === "Enter";
+  const { key, target } = event, isEnter = key === "Enter";
   if (event.isComposing || event.keyCode === 229) return; // an input method is active
-  if (place?.contains(event.target) || pane.contains(event.target) || (isEnter && event.target.matches("button"))) return; // they have keys of their own
+  if (place?.contains(target) || pane.contains(target) || (isEnter && target.matches("button"))) return; // they have keys of their own
   const shown = all();
   const at = shown.indexOf(active);
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const step = { ArrowDown: 1, ArrowUp: -1 }[key];
   if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
   else if (isEnter && event.shiftKey) follow(action(event.ctrlKey ? "results" : "exact"));
   else if (isEnter && event.altKey) action("answer") && answer();
   else if (isEnter) follow(active, event.ctrlKey || event.metaKey);
-  else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
-  else if (event.key === "ArrowRight" && field.selectionStart === field.value.length) { if (!showPreview(true)) return; }
-  else if (/ArrowLeft|Escape/.test(event.key)) { if (!showPreview(false)) return; }
-  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead()) { if (!narrowBy(active?.dataset)) return; }
+  else if (key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
+  else if (key === "ArrowRight" && field.selectionStart === field.value.length) { if (!showPreview(true)) return; }
+  else if (/ArrowLeft|Escape/.test(key)) { if (!showPreview(false)) return; }
+  else if (key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead()) { if (!narrowBy(active?.dataset)) return; }
   else return;
   event.preventDefault();
 });

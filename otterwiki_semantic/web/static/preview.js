@@ -1,7 +1,7 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen.
 import { delayed, element, fetchPart } from "./parts.js";
 
-const BLOCKS = ":is(p, li, pre, tr:has(td), dd):not(li *, dd *, td *)";
+const BLOCKS = "p,li,pre,tr:has(td),dd";
 const CUT = 20; // letters by which a block is known that an excerpt may cut
 const pages = new Map(); // what was loaded, by URL
 const later = delayed(preview, 150);
@@ -69,7 +69,8 @@ function show(pane, passage) {
   const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & 4); // Node.DOCUMENT_POSITION_FOLLOWING
   const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent),
     ends = directive?.split(",").map(decodeURIComponent).map(letters), // a long sentence or a row is named by its ends
-    best = texts.findIndex((text) => ends?.every((end) => text.includes(end))), block = blocks[best];
+    whole = blocks[texts.findIndex((text) => ends?.every((end) => text.includes(end)))],
+    best = blocks.findLastIndex((each, at) => whole?.contains(each) && texts[at].includes(ends[0])), block = blocks[best]; // not a whole list item
   for (const step of [-1, 1]) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
     for (let at = best; blocks[at] && (at === best || (isQuoted(texts[at]) && !block.matches("tr"))); at += step) blocks[at].classList.add("semantic-best");

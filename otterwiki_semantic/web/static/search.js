@@ -66,7 +66,7 @@ async function show(url, { isUnfinished, isPolling } = {}) {
     isToPoll = isPassing();
     say(part.dataset.summary, isUnfinished);
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (signal.aborted) return;
     const alert = failure(error, () => show(formUrl())), old = results.querySelector(".semantic-failure");
     if (old?.textContent !== alert.textContent) old ? old.replaceWith(alert) : results.prepend(alert); // else somebody may be about to press its button
     shown = "";
