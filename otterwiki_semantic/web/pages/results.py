@@ -76,10 +76,10 @@ def relevant_hits(answer: Answer) -> list[Hit]:
 def nothing_found(answer: Answer, *, is_filtered: bool, narrower: str | None = None) -> str:
     """Return a sentence that says that nothing relevant was found, and where; and for what the results are instead."""
     is_behind = answer.index.commit is None or answer.index.pending_pages
-    where = "indexed so far" if is_behind else "with these filters" if is_filtered else "in this wiki"
+    where = " indexed so far" if is_behind else " with these filters" if is_filtered else ""
     if narrower:
-        return f"Nothing {where} seems to be about all of this. Found for “{narrower}”:"
-    return f"Nothing {where} seems to be about this."
+        return f"No page{where} seems to be about all of this. For “{narrower}”:"
+    return f"Nothing{where or ' in this wiki'} seems to be about this."
 
 
 def narrower_query(answer: Answer, query: str) -> str | None:

@@ -143,7 +143,7 @@ def test_steps_are_copied_with_their_numbers(wiki: LiveWiki) -> None:
 def test_a_query_about_nothing_is_narrowed_to_words_in_one_passage_if_they_are_half_of_it(wiki: LiveWiki, place: str) -> None:
     queries = "Khan Jackson, of Lift nuts?", "Genghis Khan Jackson nuts"
     found, other = (wiki.get(f"/-/semantic-search/{place}", part="passages", q=query).text for query in queries)
-    assert "Nothing in this wiki seems to be about all of this. Found for “Lift nuts?”:" in found
+    assert "No page seems to be about all of this. For “Lift nuts?”:" in found
     assert "/tyres" in found
     assert ("Nothing in this wiki" in other, "Found for" in other) == (True, False)
 
