@@ -160,6 +160,8 @@ def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: L
         check_policy(page)
         meant.get_by_role("link").first.click()
         expect(page).to_have_url(f"{site.url}/services/automation")
+    shown = site.get("/-/semantic-search/likely", name="network").text
+    assert re.findall("<h2>(.*?)</h2>", shown) == ["A page has this title already", "Pages that may already cover this"]
     assert "Search for “frozen pipes”" in site.get("/-/semantic-search/likely", name="house/frozen-pipes", missing="1").text
 
 

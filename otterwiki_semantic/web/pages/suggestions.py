@@ -94,15 +94,17 @@ def likely() -> ResponseReturnValue:
         return render_part("likely.html"), status_of(error)
     is_missing = "missing" in request.args
     wanted = _words(name.rpartition("/")[2] or name) if is_missing else name
-    return render_part("likely.html", likely=found, wanted=wanted, is_missing=is_missing)
+    namesakes = [page for page in found if page.title.casefold() == wanted.casefold()]
+    return render_part("likely.html", likely=found, namesakes=namesakes, wanted=wanted, is_missing=is_missing)
 
 
 def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
     """Return pages that a name may refer to; for a path, similarly spelled pages, or else pages about it."""
     spelled = [LikelyPage(path, _title(path)) for path in (_paths_like(name) if is_path else ())]
     urls = page_urls()
-    # The wiki may be unable to open the page of this very name.
-    shown = (page for page in spelled or _pages_about(name) if page.path != name and urls.shows(page.path))
+    shown = (page for page in spelled or _pages_about(name) if urls.shows(page.path))
+    if is_path:
+        shown = (page for page in shown if page.path != name)  # which the wiki is unable to open
     return list(islice(shown, _LIKELY))
 
 
