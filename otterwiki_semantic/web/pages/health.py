@@ -30,6 +30,8 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pa
 _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
 _UNDO = "semantic_undo"
+_RELOAD_SECONDS = 2
+"""How soon a browser loads the page again while the first report is being created."""
 """The key of the last dismissal in the session, until the page has offered to undo it."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
@@ -64,7 +66,8 @@ def health() -> ResponseReturnValue:
         values["dismissed"] = sum(count.dismissed for count in report.counts if asked.kind in (None, count.kind))
         values["closed"] = [each for each in report.findings if not each.is_open]
         values |= {"report": report, "kinds": kinds, "shows_dismissed": asked.dismissed}
-    return render_page("health.html", title="Wiki health", **values), status
+    headers = {"Refresh": str(_RELOAD_SECONDS)} if "report" in values and values["report"].state == "making" else {}
+    return render_page("health.html", title="Wiki health", **values), status, headers
 
 
 @pages.get("/link")
