@@ -60,9 +60,7 @@ def place_of(page: Page, title: str) -> tuple[float, float]:
     box = (
         page.locator("#semantic-map-plot a", has_text=title)
         .locator("path")
-        .evaluate(
-            "path => { const box = path.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] }"
-        )
+        .evaluate("dot => { const box = dot.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] }")
     )
     return float(box[0]), float(box[1])
 

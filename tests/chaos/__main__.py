@@ -29,9 +29,7 @@ def main() -> int:
     parser.add_argument("--fuzz-chunks", type=int, default=100_000, help="pages for the chunker (default: 100000)")
     parser.add_argument("--fuzz-queries", type=int, default=10_000, help="queries (default: 10000)")
     parser.add_argument("--fuzz-pumps", type=int, default=500, help="texts of 100 KB that repeat a piece (default: 500)")
-    parser.add_argument(
-        "--fuzz-grammar", type=int, default=100_000, help="texts for the parser, by the clock (default: 100000)"
-    )
+    parser.add_argument("--fuzz-grammar", type=int, default=100_000, help="texts to parse, by the clock (default: 100000)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="runs with the same seed do the same")
     parser.add_argument("--round", type=int, default=None, help="only this round of kills")
     parser.add_argument("--at", default="", help="kill from inside only at locations with this in their name, such as serve")

@@ -43,9 +43,8 @@ def end_event(provider: str, ending: str | None = None) -> bytes:
     """Return the end of an answer as the provider sends it."""
     ending = ending or _ENDINGS[provider]
     if provider == "ollama":
-        return (
-            json.dumps({"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": ending}).encode() + b"\n"
-        )
+        end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": ending}
+        return json.dumps(end).encode() + b"\n"
     if provider == "openai":
         return sse({"choices": [{"index": 0, "delta": {}, "finish_reason": ending}]}) + b"data: [DONE]\n\n"
     return sse({"type": "message_delta", "delta": {"stop_reason": ending}}) + sse({"type": "message_stop"})

@@ -206,9 +206,7 @@ def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, chroma:
     check_recovery(index)
 
 
-def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_back(
-    index: IndexEngine, chroma: RunningChroma
-) -> None:
+def test_a_collection_is_removed_once_the_server_is_back(index: IndexEngine, chroma: RunningChroma) -> None:
     before = chroma.collection_id("otterwiki")
     assert before
     chroma.stop()

@@ -253,9 +253,7 @@ def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Conn
     assert ready(index).owner_pid != pid
 
 
-def test_an_owner_of_other_settings_gives_way_to_the_wiki_and_serves_the_command_line(
-    settings: Settings, connect: Connect
-) -> None:
+def test_an_owner_of_other_settings_gives_way_to_the_wiki_but_serves_commands(settings: Settings, connect: Connect) -> None:
     pid = ready(connect()).owner_pid
     changed = replace(settings, sync_interval=7)
     command = IndexClient(changed, quiet=True)
@@ -353,9 +351,7 @@ def test_a_request_that_comes_byte_by_byte_is_let_go(running: Settings, index: I
     assert best(index, "vegetables") == "garden"
 
 
-def test_searches_go_on_while_five_hundred_connections_say_nothing_or_half_of_something(
-    running: Settings, index: IndexClient
-) -> None:
+def test_searches_go_on_while_500_connections_say_nothing_or_half_of_something(running: Settings, index: IndexClient) -> None:
     with ExitStack() as held:
         for number in range(500):
             connection = held.enter_context(socket.socket(socket.AF_UNIX))

@@ -146,9 +146,7 @@ def test_a_server_that_answers_in_small_portions_is_asked_for_them(server: Chrom
     vectors.close()
 
 
-def test_a_database_that_was_deleted_is_made_again(
-    shared_chroma: RunningChroma, opened: Open, database: str, tmp_path: Path
-) -> None:
+def test_a_deleted_database_is_made_again(shared_chroma: RunningChroma, opened: Open, database: str, tmp_path: Path) -> None:
     vectors = opened(tmp_path)
     vectors.upsert(stored(unit_rows(2)))
     shared_chroma.ask("DELETE", f"/tenants/acme/databases/{database}")

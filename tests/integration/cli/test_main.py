@@ -590,6 +590,4 @@ def test_index_waits_for_the_index_of_the_settings_and_fails_if_the_model_does(r
     assert (log.count("Traceback"), secret in log) == (0, False)
     options = [line for line in (tmp_path / "told").read_text().splitlines() if secret in line]
     assert options
-    assert all(line.startswith("OTTERWIKI_SEMANTIC_SETTINGS=") for line in options), (
-        "other users see arguments, not the environment"
-    )
+    assert all(line.startswith("OTTERWIKI_SEMANTIC_SETTINGS=") for line in options), "others see arguments, not the environment"

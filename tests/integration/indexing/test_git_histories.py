@@ -194,9 +194,7 @@ def detached(origin: Path, place: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [shallow, bare, detached])
-def test_a_clone_with_less_of_the_history_is_the_same_wiki(
-    bench: Bench, tmp_path: Path, make: Callable[[Path, Path], None]
-) -> None:
+def test_a_clone_with_less_history_is_the_same_wiki(bench: Bench, tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
     edit(bench.repository, "Garden.md", "# Garden\n\n" + section("roses"))
     bench.sync()
     make(bench.repository, tmp_path / "clone")

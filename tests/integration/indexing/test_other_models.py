@@ -180,9 +180,7 @@ def test_pages_saved_while_the_server_is_down_are_pending_and_found_by_words(wik
     assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
 
 
-def test_the_command_index_asks_a_model_that_was_out_of_reach_at_once_and_waits(
-    wiki: Wiki, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_index_asks_an_unreached_model_at_once_and_waits(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 3600.0)
     wiki.down()
     index = wiki.start()

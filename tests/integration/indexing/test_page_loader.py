@@ -132,9 +132,7 @@ def test_no_process_is_left_when_reading_is_given_up(repository: Repository, loa
     assert processes(loader) == []
 
 
-def test_pages_near_one_that_ended_the_daemon_are_read_one_by_one(
-    repository: Repository, loading: Loading, tmp_path: Path
-) -> None:
+def test_pages_near_one_that_ended_the_daemon_are_read_singly(repository: Repository, loading: Loading, tmp_path: Path) -> None:
     files = files_of(repository)
     with suppress(RuntimeError), CrashLog(tmp_path / "reading").reading(files[10]):
         raise RuntimeError("the process ends")

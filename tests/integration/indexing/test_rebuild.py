@@ -518,9 +518,7 @@ def test_the_status_can_be_asked_while_generations_change(index: IndexEngine) ->
         assert status.rebuild.state is RebuildState.DONE
 
 
-def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
-    place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_schema_that_cannot_go_yet_costs_nothing(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     note(place, fingerprint="another schema", schema="1")
     usage = shutil.disk_usage("/tmp")
     monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))

@@ -117,9 +117,7 @@ def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path, mon
     index.close()
 
 
-def test_while_another_index_is_built_the_old_one_is_asked_in_its_languages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_an_index_is_built_the_old_one_is_asked_in_its_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_repository(tmp_path / "repository", GERMAN)
     opened(settings(tmp_path, "en")).close()
     monkeypatch.setattr(RebuildJob, "is_outdated", lambda *_: False)

@@ -393,10 +393,8 @@ def test_a_time_beyond_all_calendars_is_no_time(tmp_path: Path, monkeypatch: pyt
 
 def test_many_quoted_common_words_are_answered(index: IndexEngine) -> None:
     assert ask(index, '"the" ' * 300, n=20).results
-    assert (
-        ask(index, " ".join(f'"{word} {other}"' for word in ("the", "of", "to") for other in ("a", "of", "it")), n=20).results
-        == ()
-    )
+    pairs = " ".join(f'"{word} {other}"' for word in ("the", "of", "to") for other in ("a", "of", "it"))
+    assert ask(index, pairs, n=20).results == ()
 
 
 def test_a_query_of_control_characters_is_a_query(index: IndexEngine) -> None:

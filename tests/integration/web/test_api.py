@@ -340,9 +340,7 @@ def test_a_job_that_nobody_started_is_unknown(client: FlaskClient) -> None:
     ("query", "body", "full"),
     [("?csrf_token=x&_=1763845000", None, False), ("?full=true", None, True), ("?full=true", {"full": False}, False)],
 )
-def test_a_rebuild_can_be_told_to_read_every_page(
-    client: FlaskClient, query: str, body: dict[str, Any] | None, full: bool
-) -> None:
+def test_a_rebuild_can_read_every_page(client: FlaskClient, query: str, body: dict[str, Any] | None, full: bool) -> None:
     def status() -> dict[str, Any]:
         found: dict[str, Any] = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
         return found

@@ -42,9 +42,7 @@ def test_a_file_is_found_and_read_over_the_api(wiki: LiveWiki) -> None:
 
 def test_passages_of_a_file_stand_under_its_page(wiki: LiveWiki) -> None:
     found = wiki.get("/-/semantic-search", q="how long is the notice period of the house").text
-    (page,) = [
-        each for each in found.split('<li class="semantic-page">')[1:] if "Contract.pdf" in each and "What belongs" in each
-    ]
+    (page,) = [one for one in found.split('<li class="semantic-page">')[1:] if "Contract.pdf" in one and "What belongs" in one]
     assert re.search(r'<h2><a\s+href="/house"><bdi><mark>House</mark></bdi>', page)
     assert re.search(r'fa-paperclip" title="pdf"></i> Contract.pdf, page 2 › Termination', page)
     assert 'href="/house/Contract.pdf#page=2"' in page

@@ -55,9 +55,7 @@ def test_a_page_that_is_asked_for_as_markdown_takes_no_time(wiki: LiveWiki) -> N
 
 @pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}])
 @pytest.mark.parametrize(("route", "asked"), [(RELATED, {"text": "frost"}), ("/api/v1/semantic-search", {"searches": []})])
-def test_no_other_site_can_make_a_reader_search(
-    wiki: LiveWiki, headers: dict[str, str], route: str, asked: dict[str, object]
-) -> None:
+def test_other_sites_cannot_search(wiki: LiveWiki, headers: dict[str, str], route: str, asked: dict[str, object]) -> None:
     reply = wiki.request("POST", route, json.dumps(asked).encode(), {"Content-Type": "text/plain", **headers})
     assert (reply.status, reply.json["error"]["code"]) == (403, "csrf_failed")
 

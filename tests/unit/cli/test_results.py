@@ -35,8 +35,6 @@ def test_a_result_is_its_place_its_text_and_the_pages_that_repeat_it(capsys: pyt
         ),
     ],
 )
-def test_notices_are_printed_apart_from_the_results(
-    capsys: pytest.CaptureFixture[str], fields: dict[str, Any], notice: str
-) -> None:
+def test_notices_are_printed_apart_from_hits(capsys: pytest.CaptureFixture[str], fields: dict[str, Any], notice: str) -> None:
     print_answer(answer(make_hit(), **fields))
     assert capsys.readouterr().err == f"{notice}\n"

@@ -148,9 +148,7 @@ def test_an_answer_is_confident_if_any_result_is_relevant(index: SmallIndex) -> 
 
 
 @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.KEYWORD])
-def test_a_passage_with_all_words_of_the_query_is_relevant_even_if_the_model_does_not_know_them(
-    index: SmallIndex, mode: Mode
-) -> None:
+def test_a_passage_with_all_words_of_the_query_is_relevant_even_if_unknown_to_the_model(index: SmallIndex, mode: Mode) -> None:
     index.put("tool", ("the nights are saved by restic", 0.1))
     index.put("other", ("the nights are cold", 0.1))
     assert [(hit.path, hit.relevant) for hit in search(index, "restic nights", mode=mode).hits] == [

@@ -252,9 +252,7 @@ def test_a_broken_keyword_index_leaves_meaning(index: SmallIndex) -> None:
         find(index, "boiler", vector=None)
 
 
-def test_common_words_are_skipped_unless_too_few_chunks_have_a_rare_one(
-    index: SmallIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_common_words_are_skipped_unless_few_chunks_have_a_rare_one(index: SmallIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrieval, "_MAX_POSTINGS", 1)
     monkeypatch.setattr(retrieval, "_MIN_TERMS", 1)
     index.put("rare", ("the axolotl", 0.0))

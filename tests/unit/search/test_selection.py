@@ -17,10 +17,7 @@ BOILERPLATE = " ".join(f"word{number}" for number in range(60))
 
 def deduplicator(texts: dict[str, str], read: list[int], *, ranks_pages: bool = False, **tiers: Tier) -> Deduplicator:
     """One chunk of each text, on the page that is named before the dot."""
-    ranked = [
-        Candidate(number, name, name.partition(".")[0], 0, tier=tiers.get(name, Tier.SCORE))
-        for number, name in enumerate(texts)
-    ]
+    ranked = [Candidate(at, name, name.partition(".")[0], 0, tier=tiers.get(name, Tier.SCORE)) for at, name in enumerate(texts)]
     bodies = list(texts.values())
 
     def words_of(chunks: Sequence[int]) -> dict[int, tuple[str, str]]:

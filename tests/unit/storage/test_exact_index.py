@@ -216,12 +216,8 @@ def test_an_empty_index_has_no_means(catalog: Catalog) -> None:
 
 def columns(*ids: int) -> Columns:
     """Return the columns of chunks, of which those with even ids have a vector."""
-    return Columns.of(
-        [
-            (chunk, chunk // 10, chunk % 10, 0 if chunk % 2 else chunk, vector_id(f"{chunk}"), bytes([chunk] * 32))
-            for chunk in ids
-        ]
-    )
+    chunks = [(id_, id_ // 10, id_ % 10, 0 if id_ % 2 else id_, vector_id(f"{id_}"), bytes([id_] * 32)) for id_ in ids]
+    return Columns.of(chunks)
 
 
 def test_an_exact_index_does_not_change_when_it_is_extended() -> None:

@@ -38,9 +38,7 @@ def test_chunks_without_a_vector_are_pending_until_they_get_it(small: SmallIndex
     small.put("secret", ("words", None), words_only=True)
     assert (pending(small), small.catalog.vectors.count_pending()) == (["boat", "house"], 2)
     of_house = small.catalog.vectors.pending_chunks(["house", "boat"], first=True)
-    assert [(vector, chunk.path, chunk.text) for vector, chunk in of_house] == [
-        (vector_id("[house] roof"), "house", "[house] roof")
-    ]
+    assert [(key, chunk.path, chunk.text) for key, chunk in of_house] == [(vector_id("[house] roof"), "house", "[house] roof")]
     assert [chunk.text for _, chunk in small.catalog.vectors.pending_chunks(["house", "boat"], first=False)] == ["[boat] sail"]
     add(small, "boat", "sail", 0.9)
     assert pending(small) == ["house"]
