@@ -18,6 +18,7 @@ from otterwiki_semantic.core.records import (
     DraftRequest,
     FindingKind,
     HealthRequest,
+    HealthState,
     Mention,
     PageRequest,
     PageView,
@@ -30,9 +31,9 @@ from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pa
 _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
 _UNDO = "semantic_undo"
+"""The key of the last dismissal in the session, until the page has offered to undo it."""
 _RELOAD_SECONDS = 2
 """How soon a browser loads the page again while the first report is being created."""
-"""The key of the last dismissal in the session, until the page has offered to undo it."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
 pages.after_request(keep_private)
@@ -49,7 +50,7 @@ def health() -> ResponseReturnValue:
         "at_once": MAX_DISMISSED,
         "last": session.pop(_UNDO) if _UNDO in session else None,
     }
-    status = 200
+    status, headers = 200, dict[str, str]()
     try:
         asked = parse_parameters(HealthRequest, {name: request.args.get(name) or None for name in ("kind", "dismissed")})
         limit = _ALL if asked.kind or asked.dismissed else _FEW
@@ -66,7 +67,8 @@ def health() -> ResponseReturnValue:
         values["dismissed"] = sum(count.dismissed for count in report.counts if asked.kind in (None, count.kind))
         values["closed"] = [each for each in report.findings if not each.is_open]
         values |= {"report": report, "kinds": kinds, "shows_dismissed": asked.dismissed}
-    headers = {"Refresh": str(_RELOAD_SECONDS)} if "report" in values and values["report"].state == "making" else {}
+        if report.state is HealthState.MAKING:
+            headers["Refresh"] = str(_RELOAD_SECONDS)
     return render_page("health.html", title="Wiki health", **values), status, headers
 
 
