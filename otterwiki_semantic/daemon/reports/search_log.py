@@ -91,7 +91,7 @@ class SearchLog:
                 continue
             # SQLite rejects lone surrogates.
             asked = None if answer.confident else answer.query[:MAX_CHARACTERS].encode(errors="replace").decode()
-            key = None if asked is None else " ".join(asked.split()).casefold()
+            key = None if asked is None else " ".join(asked.casefold().replace('"', " ").split())
             self._pending.append((at, 1000 * seconds / len(answers), mode.value, answer.confident, asked, key))
         self._has_some.set()
 
@@ -110,7 +110,7 @@ class SearchLog:
         return self._read(statement, (_HOUR, since, until))
 
     def unanswered(self, until: float) -> tuple[UnansweredQuery, ...]:
-        """Return the queries without a relevant result in 90 days, most frequent first; case and whitespace are ignored."""
+        """Return the queries without a relevant result in 90 days, most frequent first; case, spaces and quotes are ignored."""
         statement = (  # SQLite takes the query from the row with the MAX
             "SELECT query, COUNT(*) AS times, MAX(at) AS last FROM searches WHERE query IS NOT NULL AND at BETWEEN ? AND ?"
             " GROUP BY query_key ORDER BY times DESC, last DESC LIMIT ?"

@@ -91,9 +91,9 @@ def test_questions_of_one_request_share_its_time(opened: Open) -> None:
     assert (hour.count, hour.unanswered, hour.p50_ms, hour.p95_ms) == (2, 1, 10.0, 10.0)
 
 
-def test_questions_that_differ_in_case_and_space_alone_are_one(opened: Open) -> None:
+def test_questions_that_differ_in_case_space_and_quotes_alone_are_one(opened: Open) -> None:
     log = opened()
-    for ago, query in ((30, "Quantum  Foam"), (20, "quantum foam"), (10, " QUANTUM\tfoam "), (15, "Straße"), (5, "strasse")):
+    for ago, query in ((30, '"Quantum  Foam"'), (20, "quantum foam"), (10, " QUANTUM\tfoam "), (15, "Straße"), (5, "strasse")):
         note(log, query, at=NOW - ago, confident=False)
     note(log, "once", at=NOW, confident=False)
     note(log, "quantum foam", at=NOW - 7, confident=True)
