@@ -357,6 +357,17 @@ def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki)
     expect(page.get_by_label("Question or words")).to_be_focused()
 
 
+def test_only_the_quoted_part_of_a_list_item_is_marked_in_the_preview(page: Page, site: LiveWiki) -> None:
+    def in_a_list(route: Route) -> None:
+        reply = route.fetch()
+        route.fulfill(response=reply, body=reply.text().replace("<p>If frost", "<ol><li><p>A long story.</p><p>If frost"))
+
+    page.route(re.compile(r"/preview\?"), in_a_list)
+    page.goto(f"{site.url}{SEARCH}?q=keep+warm+in+winter")
+    preview = page.get_by_role("complementary", name="Preview")
+    expect(preview.locator("li .semantic-best")).to_have_text(re.compile("^If frost"))
+
+
 def test_the_page_of_a_passage_is_shown_beside_it(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=keep+warm+in+winter")
     preview = page.get_by_role("complementary", name="Preview")

@@ -32,7 +32,7 @@ function recent() {
   try {
     known = JSON.parse(localStorage.getItem(STORE));
   } catch {} // storage is forbidden, or its content is not ours
-  const listed = (kind, isValid) => (Array.isArray(known?.[kind]) ? known[kind].filter(isValid) : []);
+  const listed = (kind, isValid) => (known?.[kind]?.filter?.(isValid) ?? []);
   return { searches: listed("searches", (each) => typeof each === "string"), pages: listed("pages", (each) => each?.url?.startsWith("/")) };
 }
 
@@ -109,7 +109,7 @@ function dropViewed() {
   if (!left.length) fill("names");
 }
 
-const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent);
+const all = () => [...options.querySelectorAll("a")].filter((each) => each.offsetParent);
 
 function activate(option, isMoved = true) {
   active?.removeAttribute("aria-selected");
@@ -174,7 +174,7 @@ async function load(name, parameters) {
     fill(name, ...content.children);
     if (name === "names" && !query() && !isNarrowed()) dropViewed();
     if (name === "passages") {
-      const isNothing = nearest && !options.querySelector("[data-part=names] [role=option],[data-command]"); // what is only near is of no use next to a name that fits
+      const isNothing = nearest && !options.querySelector("[data-part=names] a,[data-command]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
       fill("nearest", ...(isNothing ? nearest.children : []));
     }
@@ -291,7 +291,7 @@ dialog.addEventListener("keydown", (event) => {
 field.addEventListener("input", search);
 
 options.addEventListener("click", (event) => {
-  const option = event.target.closest("[role=option]");
+  const option = event.target.closest("a");
   if (!option) return;
   if (!isPlainClick(event)) return rememberSearch();
   event.preventDefault();

@@ -1,7 +1,7 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen.
 import { delayed, element, fetchPart } from "./parts.js";
 
-const BLOCKS = "p,li,pre,tr:has(td),dd";
+const BLOCKS = ":is(p, li:not(:has(> p)), pre, tr:has(td), dd):not(li:not(:has(> p)) *, dd *, td *)";
 const CUT = 20; // letters by which a block is known that an excerpt may cut
 const pages = new Map(); // what was loaded, by URL
 const later = delayed(preview, 150);
@@ -69,8 +69,8 @@ function show(pane, passage) {
   const blocks = [...pane.querySelectorAll(BLOCKS)].filter((each) => !heading || heading.compareDocumentPosition(each) & 4); // Node.DOCUMENT_POSITION_FOLLOWING
   const texts = blocks.map((each) => letters(each.textContent)), quoted = letters(passage.textContent),
     ends = directive?.split(",").map(decodeURIComponent).map(letters), // a long sentence or a row is named by its ends
-    whole = blocks[texts.findIndex((text) => ends?.every((end) => text.includes(end)))],
-    best = blocks.findLastIndex((each, at) => whole?.contains(each) && texts[at].includes(ends[0])), block = blocks[best]; // not a whole list item
+    within = (count) => texts.findIndex((text, at) => ends && text.includes(ends[0]) && texts.slice(at, at + count).join("").includes(ends.at(-1))),
+    best = within(1) < 0 ? within(3) : within(1), block = blocks[best]; // a sentence may be followed by code
   for (const step of [-1, 1]) {
     const isQuoted = (text) => text && quoted.includes(text.slice(...(step > 0 ? [0, CUT] : [-CUT])));
     for (let at = best; blocks[at] && (at === best || (isQuoted(texts[at]) && !block.matches("tr"))); at += step) blocks[at].classList.add("semantic-best");
