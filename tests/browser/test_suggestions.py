@@ -120,7 +120,7 @@ def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWik
         expect(page.locator(".semantic-likely .semantic-trail").first).to_have_text("Winter")
         check_policy(page)
         page.get_by_label("Page name").fill("irrigation")
-        expect(page.locator(".semantic-likely h2")).to_have_text("A page has this title already")
+        expect(page.locator(".semantic-likely h2")).to_have_text("A page has this name already")
         page.set_viewport_size({"width": 340, "height": 800})
         eventually(lambda: not is_scrolling_sideways(page), why="the wiki's sidebar moves aside")
         page.get_by_label("Page name").fill("")
@@ -160,8 +160,8 @@ def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: L
         check_policy(page)
         meant.get_by_role("link").first.click()
         expect(page).to_have_url(f"{site.url}/services/automation")
-    shown = site.get("/-/semantic-search/likely", name="network").text
-    assert re.findall("<h2>(.*?)</h2>", shown) == ["A page has this title already", "Pages that may already cover this"]
+    shown = site.get("/-/semantic-search/likely", name="lab/network").text
+    assert re.findall("<h2>(.*?)</h2>", shown) == ["A page has this name already", "Pages that may already cover this"]
     assert "Search for “frozen pipes”" in site.get("/-/semantic-search/likely", name="house/frozen-pipes", missing="1").text
 
 

@@ -92,9 +92,10 @@ def likely() -> ResponseReturnValue:
             found = _likely_pages(name, is_path="missing" in request.args)
     except SemanticError as error:
         return render_part("likely.html"), status_of(error)
-    is_missing = "missing" in request.args
-    wanted = _words(name.rpartition("/")[2] or name) if is_missing else name
-    namesakes = [page for page in found if page.title.casefold() == wanted.casefold()]
+    is_missing, last = "missing" in request.args, _words(name.rpartition("/")[2] or name)
+    names = {name.casefold(), last.casefold()}
+    namesakes = [page for page in found if names & {page.path.casefold(), _words(page.title).casefold()}]
+    wanted = last if is_missing else name
     return render_part("likely.html", likely=found, namesakes=namesakes, wanted=wanted, is_missing=is_missing)
 
 
