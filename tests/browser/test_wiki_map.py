@@ -439,6 +439,7 @@ def test_the_map_is_waited_for_and_follows_the_wiki(chromium: Browser, held_mode
         ) as live,
         opened(chromium, live) as page,
     ):
+        assert live.get("/-/semantic-search/health").headers["Refresh"] == "5", "there is no report before the index"
         page.goto(live.url + MAP)
         expect(page.get_by_text("The map is being created.")).to_be_visible()
         expect(page.locator("#semantic-map-plot")).to_have_count(0)

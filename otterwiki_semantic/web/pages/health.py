@@ -32,7 +32,7 @@ _FEW, _ALL = 10, 500
 """Findings of a kind that are listed: among other kinds, and alone."""
 _UNDO = "semantic_undo"
 """The key of the last dismissal in the session, until the page has offered to undo it."""
-_RELOAD_SECONDS = 2
+_RELOAD_SECONDS = 5
 """How soon a browser loads the page again while the first report is being created."""
 
 pages = Blueprint("semantic_health", __name__, url_prefix="/-/semantic-search/health")
