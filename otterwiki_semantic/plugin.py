@@ -54,8 +54,7 @@ class SemanticSearchPlugin:
             app.logger.info("semantic search: OTTERWIKI_API_KEY is not set: programs may do what the wiki allows everybody")
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
-        if not isinstance(index, DisabledIndex):
-            note_notation(app)
+        note_notation(app)
         try:
             index.start()
         except (ConfigError, DaemonUnavailableError) as error:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from otterwiki_semantic.content.attachments.kinds import NO_ATTACHMENTS, AttachmentRule, attachment_rule
 from otterwiki_semantic.content.attachments.texts import AttachmentText, AttachmentTexts
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.files import make_private, write_atomically
+from otterwiki_semantic.core.files import locked, make_private, write_atomically
 from otterwiki_semantic.core.records import Commit, FileKind, LastChange, Notation
 from otterwiki_semantic.core.settings import Settings
 
@@ -27,6 +27,7 @@ _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
+_LOCK_SECONDS = 5.0
 _CACHED_COMMITS = 4
 _MAX_FOLDERS = 100
 """Folders of new and removed pages to search for attached files; above this number, all files are compared."""
@@ -422,7 +423,8 @@ def write_notation(directory: Path, notation: Notation) -> bool:
     if read_notation(directory) is notation:
         return False
     make_private(directory)
-    write_atomically(directory / NOTATION, notation)
+    with locked(directory / f"{NOTATION}.lock", _LOCK_SECONDS):  # several workers of a wiki start at once
+        write_atomically(directory / NOTATION, notation)
     return True
 
 

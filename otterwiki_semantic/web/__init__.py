@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from flask import Response, current_app, request
 
 from otterwiki_semantic.content import write_notation
+from otterwiki_semantic.daemon import DisabledIndex
 from otterwiki_semantic.web import template_hooks
 from otterwiki_semantic.web.api.routes import api
 from otterwiki_semantic.web.extension import EXTENSION, Extension, wiki_notation
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
     from otterwiki_semantic.core.settings import Settings
     from otterwiki_semantic.daemon import IndexClient
+
+_PREFERENCES = "admin_content_and_editing"
+"""The endpoint where administrators change WIKILINK_STYLE."""
 
 log = logging.getLogger(__name__)
 _VIEWS = (answer, palette, search, suggestions, wiki_map)
@@ -38,8 +43,11 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
 
 
 def _follow_preferences(response: Response) -> Response:
-    """Tell the index if an administrator may have changed the order of the wiki's links."""
-    if request.method == "POST" and (request.endpoint or "").startswith("admin"):
+    """Tell the index if an administrator has saved the preference for the order of the wiki's links.
+
+    Other workers of the wiki keep their configuration, and must not.
+    """
+    if request.method == "POST" and request.endpoint == _PREFERENCES and response.status_code < HTTPStatus.BAD_REQUEST:
         note_notation(current_app)
     return response
 
@@ -47,6 +55,8 @@ def _follow_preferences(response: Response) -> Response:
 def note_notation(app: Flask) -> None:
     """Write the syntax of an application's links where the index daemon reads it."""
     found = app.extensions[EXTENSION]
+    if isinstance(found.index, DisabledIndex):
+        return
     try:
         if write_notation(found.settings.data_dir, wiki_notation(app)):
             found.index.notify()

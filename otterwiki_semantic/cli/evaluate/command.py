@@ -256,12 +256,12 @@ def make_command(repository: Path | None, folder: Path | None, output: Path | No
     if output and output.exists():
         raise click.UsageError(f"{output} exists already; remove it or name another file")
     git = IndexPlace.of(repository, folder, None).git()
-    head = git.head()
+    head, notation = git.head(), git.notation
     files = git.pages(head) if head else {}
     contents = git.read_blobs(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
-    texts = ((path, as_wiki_text(content.decode("utf-8", errors="replace"), git.notation)) for path, content in pages)
-    documents = ((path, parse_markdown(text, page_first=git.notation.is_page_first)) for path, text in texts)
+    texts = ((path, as_wiki_text(content.decode("utf-8", errors="replace"), notation)) for path, content in pages)
+    documents = ((path, parse_markdown(text, page_first=notation.is_page_first)) for path, text in texts)
     indexed = ((path, page) for path, page in documents if page_indexing(page.front_matter) is not Indexed.NOT)
     drafts = draft_questions({path: page.links for path, page in indexed})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)

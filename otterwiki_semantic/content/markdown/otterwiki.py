@@ -113,7 +113,7 @@ def split_wiki_link(inner: str, *, page_first: bool) -> tuple[str, str]:
     """Return the label and the target in the brackets of a wikilink; without one of them, they are the same."""
     first, _, last = inner.partition("|")
     first = first.removesuffix("\\") if last else first  # in a table
-    last = last if last.strip() else first
+    first, last = (first, last) if first.strip() and last.strip() else (first.strip() or last,) * 2
     return (last, first) if page_first else (first, last)
 
 

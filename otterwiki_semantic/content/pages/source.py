@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from itertools import takewhile
 from operator import itemgetter
 from typing import NamedTuple
@@ -33,7 +34,7 @@ _LINKED = re.compile(
     re.MULTILINE,
 )
 _AFTER_PATH = re.compile(r"[?#]")
-_LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
+_LINK_TEXT = re.compile(r"\[\[([^\[\]\n]++)\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _ITEM = re.compile(r"\n[ \t]*[-*+] ")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r" ?(?:\| ?)+")
@@ -101,14 +102,15 @@ def prose(markdown: str) -> str:
     return _blank(_LINKED, without_code(_blank(_FRONT_MATTER, markdown)))
 
 
-def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
+def find_name(text: str, name: str, markdown: str, *, page_first: bool = False) -> Occurrence | None:
     """Return the first occurrence of a name in the `prose` of a page, with an excerpt; case matters for a single word."""
     words = name.split()
     pattern = r"(?<![\w/.@#-])" + r"\s+".join(map(re.escape, words)) + r"(?![\w/@]|[-.]\w)"
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
-    before, after = _around_in_row(markdown, *match.span()) or _around(markdown, *match.span())
+    as_line = partial(_as_line, page_first=page_first)
+    before, after = _around_in_row(markdown, *match.span(), as_line) or _around(markdown, *match.span(), as_line)
     found = f"{before}{' '.join(match[0].split())}"
     return Occurrence(f"{found}{after}", text.count("\n", 0, match.start()) + 1, (len(before), len(found)))
 
@@ -134,7 +136,7 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda match: _NOT_A_LINE.sub(" ", match[0]), text)
 
 
-def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
+def _around(markdown: str, start: int, end: int, as_line: Callable[[str], str]) -> tuple[str, str]:
     """Return the words before and after a range, from its paragraph, without cut words and URLs."""
     before, last = markdown.rfind("\n\n", 0, start), markdown.find("\n\n", end)
     first, last = 0 if before < 0 else before + 2, len(markdown) if last < 0 else last
@@ -143,10 +145,10 @@ def _around(markdown: str, start: int, end: int) -> tuple[str, str]:
         first, begin = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start, "… "
     if last - end > _EXCERPT // 2:
         last, rest = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2)), " …"
-    return begin + _as_line(markdown[first:start]).lstrip(" -;"), _as_line(markdown[end:last]).rstrip(" -;") + rest
+    return begin + as_line(markdown[first:start]).lstrip(" -;"), as_line(markdown[end:last]).rstrip(" -;") + rest
 
 
-def _around_in_row(markdown: str, start: int, end: int) -> tuple[str, str] | None:
+def _around_in_row(markdown: str, start: int, end: int, as_line: Callable[[str], str]) -> tuple[str, str] | None:
     """Return the text of a table row before and after a range in it, or None if the range is not in a table."""
     first, last = markdown.rfind("\n", 0, start) + 1, markdown.find("\n", end)
     above = list(takewhile(lambda line: "|" in line, reversed(markdown[:first].split("\n")[:-1])))
@@ -154,7 +156,7 @@ def _around_in_row(markdown: str, start: int, end: int) -> tuple[str, str] | Non
     if head is None:
         return None
     row = f"{markdown[first:start]}{_NAME}{markdown[end : last if last >= 0 else None]}"
-    cells, names = ([_as_line(cell) for cell in row_cells(line)] for line in (row, head))
+    cells, names = ([as_line(cell) for cell in row_cells(line)] for line in (row, head))
     before, _, after = "".join(row_parts(cells, names)).partition(_NAME)
     if len(before) > _EXCERPT // 2:
         before = f"… {before[-_EXCERPT // 2 :].partition(' ')[2]}"
@@ -163,7 +165,11 @@ def _around_in_row(markdown: str, start: int, end: int) -> tuple[str, str] | Non
     return before, after
 
 
-def _as_line(markdown: str) -> str:
+def _as_line(markdown: str, *, page_first: bool) -> str:
     """Return Markdown as one line, with semicolons between list items, and links as text."""
-    text = _LINK_TEXT.sub(lambda match: match[1] or match[2], _ITEM.sub("\n| ", markdown))
+
+    def label(link: re.Match[str]) -> str:
+        return split_wiki_link(link[1], page_first=page_first)[0] if link[1] else link[2]
+
+    text = _LINK_TEXT.sub(label, _ITEM.sub("\n| ", markdown))
     return _SEPARATORS.sub("; ", _SPACES.sub(" ", text))

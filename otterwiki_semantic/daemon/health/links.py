@@ -59,7 +59,7 @@ def _related(survey: Survey, paths: list[str]) -> Iterator[tuple[str, tuple[Plac
 
 def find_broken_links(survey: Survey) -> Findings:
     """Return a finding for each missing page, most linked first."""
-    is_folder = not survey.repository.notation.is_wiki  # attachments of a wiki are not in git
+    is_folder = not survey.notation.is_wiki  # attachments of a wiki are not in git
     keys = {page.key for page in survey.by_path.values()}
     broken: dict[str, list[str]] = {}
     for target, links in groupby(survey.links, itemgetter(1)):
@@ -113,7 +113,7 @@ def _located(survey: Survey, broken: dict[str, list[str]]) -> Findings:
         for path in sources[:MAX_PAGES]:
             wanted.setdefault(path, set()).add(target)
     found = {}
-    page_first = survey.repository.notation.is_page_first
+    page_first = survey.notation.is_page_first
     for path, markdown in survey.sources(sorted(wanted)):
         for target, link in find_links(markdown, path, wanted[path], page_first=page_first).items():
             found[path, target] = link.text, survey.section(path, link.line)
@@ -152,11 +152,12 @@ def find_mentions(survey: Survey) -> Findings:
 
 def _mentions_on(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> Iterator[Finding]:
     """Yield the mentions on a page, longest titles first, then the rarest."""
-    text, named_here = prose(markdown), list[str]()
+    text, named_here, page_first = prose(markdown), list[str](), survey.notation.is_page_first
     for title in sorted(titles, key=lambda each: (-len(each.page.title.split()), each.pages, each.page.path)):
         survey.rest()
         name = title.page.title
-        named = None if any(name.casefold() in longer for longer in named_here) else find_name(text, name, markdown)
+        is_named = any(name.casefold() in longer for longer in named_here)
+        named = None if is_named else find_name(text, name, markdown, page_first=page_first)
         if named is not None:
             named_here.append(name.casefold())
             place = replace(survey.section(path, named.line), excerpt=named.text, excerpt_highlights=(named.name,))

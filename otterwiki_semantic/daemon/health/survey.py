@@ -14,7 +14,7 @@ import numpy as np
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.attachments import file_kind
 from otterwiki_semantic.content.pages import as_wiki_text, page_key, page_name
-from otterwiki_semantic.core.records import Finding, FindingKind, Hit, PlaceInPage, StoredChunk
+from otterwiki_semantic.core.records import Finding, FindingKind, Hit, Notation, PlaceInPage, StoredChunk
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
@@ -76,6 +76,11 @@ class Survey:
         return frozenset(found)
 
     @cached_property
+    def notation(self) -> Notation:
+        """The syntax of links in the pages."""
+        return self.repository.notation
+
+    @cached_property
     def index(self) -> ExactIndex:
         """The chunks in memory."""
         return self.generation.catalog.reader.exact_index()
@@ -107,7 +112,7 @@ class Survey:
         contents = self.repository.read_blobs((self.by_path[path].blob for path in paths), _MAX_BYTES)
         for path, content in zip(paths, contents, strict=True):
             text = content.decode("utf-8", errors="replace").replace("\r\n", "\n")
-            yield path, as_wiki_text(text, self.repository.notation)
+            yield path, as_wiki_text(text, self.notation)
             self.rest()
 
     def page(self, path: str) -> PlaceInPage:

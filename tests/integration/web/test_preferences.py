@@ -32,3 +32,6 @@ def test_the_order_of_wikilinks_can_be_changed_at_any_time(tmp_path: Path) -> No
         assert links() == (["garden"], "Our beds")
         wiki.post_form(preferences, preferences, wikilink_style="")
         eventually(lambda: links() == ([], "Our Garden") or None, why="the pages are read again")
+        (wiki.data_dir / "notation").write_text("wiki-page-first")  # by another worker, with a newer configuration
+        assert wiki.request("POST", preferences).status == 400
+        assert (wiki.data_dir / "notation").read_text() == "wiki-page-first"

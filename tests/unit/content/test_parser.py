@@ -106,6 +106,9 @@ def test_wiki_links_show_their_label(page_first: bool, text: str) -> None:
     document = parse_markdown(f"- a\n    - {text}\n", page_first=page_first)
     assert lines_of(document)[1:] == [(2, "  - go Home or Garden")]
     assert [(link.url, link.text) for link in document.links] == [("/start", "Home"), ("/Garden", "Garden")]
+    for half in ("[[|Page]]", "[[Page|]]"):
+        (link,) = parse_markdown(half, page_first=page_first).links
+        assert (link.url, link.text) == ("/Page", "Page")
 
 
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:

@@ -51,6 +51,10 @@ def test_a_name_is_found_in_running_text_alone() -> None:
     found = find_name(prose(PAGE), "Release process", PAGE)
     assert found is not None
     assert (found.line, found.text) == (14, "The release process begins here.")
+    linked = "[[plan|The plan]] has a release process."
+    found = find_name(prose(linked), "Release process", linked, page_first=True)
+    assert found is not None
+    assert found.text == "The plan has a release process."
 
 
 @pytest.mark.parametrize(
