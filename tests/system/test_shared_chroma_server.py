@@ -126,9 +126,7 @@ def test_a_token_that_the_server_repeats_is_not_passed_on(guarded: GuardedChroma
     vectors.close()
 
 
-def test_a_server_that_is_asked_too_often_is_left_alone_for_a_while(
-    guarded: GuardedChroma, server: ChromaServer, tmp_path: Path
-) -> None:
+def test_a_server_that_is_asked_too_often_is_left_alone(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
     guarded.refusals["POST"] = 429, '{"error": "RateLimitError", "message": "slow down"}'
     vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
     with pytest.raises(VectorStoreUnreachableError, match="now: slow down"):

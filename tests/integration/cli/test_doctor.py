@@ -412,9 +412,7 @@ def test_a_data_directory_is_looked_at(resting: DoctorContext, place: str, level
     assert files_of(settings.data_dir.parent) == before
 
 
-def test_a_data_directory_that_cannot_be_closed_to_others_is_a_problem(
-    resting: DoctorContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_directory_open_to_others_is_a_problem(resting: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system without permissions, which gives every file the same mode."""
     settings_of(resting).data_dir.chmod(0o755)
     with monkeypatch.context() as patched:

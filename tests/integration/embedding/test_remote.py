@@ -582,9 +582,7 @@ def test_a_long_query_that_a_server_repeats_is_still_embedded_in_parts(setup: Se
 
 
 @pytest.mark.parametrize("variable", ["CHROMA_JINA_API_KEY", "JINA_API_KEY"])
-def test_a_key_of_the_providers_own_variables_is_not_shown_either(
-    setup: Setup, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_a_key_of_the_providers_own_variable_is_not_shown(setup: Setup, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "another-key-0123456789")
     monkeypatch.setenv("MAX_TOKENS", "read")  # too short for a secret
     model = setup.prepared("jina", model_key=None)

@@ -106,9 +106,7 @@ def test_a_file_that_changes_or_goes_is_followed(start: Start, settings: Setting
     assert found(index, "plumber keeps") == {"people/notes.txt"}
 
 
-def test_an_edit_is_found_before_the_remaining_files_are_read(
-    start: Start, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_is_found_before_files_are_read(start: Start, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     index, edits_found = start(), list[bool]()
 
     def read(*arguments: Any) -> tuple[str, str | None]:

@@ -317,9 +317,7 @@ def test_vectors_go_and_come_with_the_front_matter(server: ModelServer, settings
     assert "spare" in sent(server)
 
 
-def test_no_heading_of_words_alone_is_sent_to_bring_similarities_to_scale(
-    server: ModelServer, settings: Settings, start: Start
-) -> None:
+def test_no_heading_of_words_alone_is_sent_to_scale_similarities(server: ModelServer, settings: Settings, start: Start) -> None:
     pages: dict[str, str | bytes | None] = {}
     for number in range(40):
         pages[f"open{number}.md"] = f"# Open\n\n## Shown {number}\n\nNumber {number} is about item {number * 7}.\n"

@@ -82,9 +82,7 @@ def test_an_edit_is_read_by_one_process_which_stays(repository: Repository, load
     assert processes(loader) == [warm]
 
 
-def test_only_one_process_stays_when_nothing_is_read(
-    repository: Repository, loading: Loading, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_process_stays_while_idle(repository: Repository, loading: Loading, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 0.05)
     loader = loading(processes=2)
     list(loader.load(files_of(repository), PROFILE))

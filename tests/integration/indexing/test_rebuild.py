@@ -458,9 +458,7 @@ def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatc
     assert index.status().embedded_texts == 0
 
 
-def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
-    index: IndexEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_found_at_the_end_of_a_rebuild_keeps_the_better(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     serving = generation_of(index)
 
     def lose() -> None:
@@ -544,9 +542,7 @@ def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, open
     assert len(left) <= 2, "one can return to the one before"
 
 
-def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
-    place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_goes_on_when_its_failed_model_works(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 3600.0)
     note(place, fingerprint="another model", recipe="another model")
     embed = BundledModel.embed

@@ -132,9 +132,7 @@ def test_a_page_is_found_in_any_case_and_an_unknown_one_has_likely_names(index: 
     assert "house/heating" in error.value.nearest
 
 
-def test_a_passage_that_the_model_fails_on_has_no_vector_and_no_neighbours(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_passage_the_model_fails_on_has_no_vector_or_neighbours(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     embed = BundledModel.embed
 
     def failing(self: BundledModel, texts: list[str]) -> object:

@@ -113,9 +113,7 @@ def test_the_palette_links_to_exactly_what_answers_below_its_own_heading(wiki: L
 
 
 @pytest.mark.parametrize(("spelled", "is_corrected"), [("tyres", False), ("tyress", True)])
-def test_steps_in_the_palette_are_numbered_and_its_only_passage_is_not_repeated(
-    wiki: LiveWiki, spelled: str, is_corrected: bool
-) -> None:
+def test_steps_in_the_palette_are_numbered_and_not_repeated(wiki: LiveWiki, spelled: str, is_corrected: bool) -> None:
     question = f"how do I change the {spelled} of the car?"
     assert wiki.api("GET", "/semantic-search", q=question, units=6).json["lead"]["unit"]["kind"] == "sentence"
     shown = wiki.get("/-/semantic-search/palette", part="passages", q=question).text

@@ -33,9 +33,7 @@ def test_the_best_are_returned_and_no_more_of_a_page_than_its_share(index: Small
     assert paths(search(index, "warmth", n=2)) == ["long", "long"]
 
 
-def test_more_candidates_are_retrieved_where_one_page_crowds_out_the_others(
-    index: SmallIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_are_retrieved_where_one_page_crowds_out_the_others(index: SmallIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "_CANDIDATES", 2)
     monkeypatch.setattr(pipeline, "_CANDIDATES_PER_RESULT", 1)
     index.put("long", *((f"furnace part {number}", 0.9 - number / 100) for number in range(5)))
