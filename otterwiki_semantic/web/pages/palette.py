@@ -136,7 +136,7 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         is_counted = not relevant_hits(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # otherwise another site could fill the log
         whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
-        answer = whole if relevant_hits(whole) else answer
+        answer = whole if relevant_hits(whole) or not _has_beginning(answer, text) else answer
     corrected = ", ".join(each.corrected for each in answer.corrections)
     said = f"Also searched for {corrected}." if corrected else ""
     is_filtered, narrower = filters != Filters(), narrower_query(answer, text) if is_paused else None
@@ -154,6 +154,12 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         "nearest": _shown(_passages_of(answer.results)),
         "summary": f"{nothing_found(answer, is_filtered=is_filtered)} {said}",
     }
+
+
+def _has_beginning(answer: Answer, text: str) -> bool:
+    """Return whether a passage has a word that begins with the last word of a text, which may be unfinished."""
+    last = text.rsplit(maxsplit=1)[-1].casefold()
+    return any(hit.snippet[begin:end].casefold().startswith(last) for hit in answer.results for begin, end in hit.highlights)
 
 
 def _lead(answer: Answer) -> list[Option]:

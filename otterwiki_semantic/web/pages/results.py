@@ -78,7 +78,7 @@ def nothing_found(answer: Answer, *, is_filtered: bool, narrower: str | None = N
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = " indexed so far" if is_behind else " with these filters" if is_filtered else ""
     if narrower:
-        return f"No page{where} seems to be about all of this. For “{narrower}”:"
+        return f"Nothing{where} matches all the words. Results for “{narrower}”:"
     return f"Nothing{where or ' in this wiki'} seems to be about this."
 
 

@@ -75,9 +75,7 @@ def test_a_page_has_its_share_and_the_end_is_kept() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 60), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 3))
-def test_more_results_begin_with_the_same_and_what_is_pinned_stays_first(
-    seed: int, count: int, diversity: float, max_per_page: int
-) -> None:
+def test_more_results_begin_with_the_same_and_the_pinned(seed: int, count: int, diversity: float, max_per_page: int) -> None:
     numbers = np.random.default_rng(seed)
     vectors = numbers.normal(size=(count, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
