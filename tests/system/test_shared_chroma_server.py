@@ -247,9 +247,7 @@ def test_a_collection_in_use_is_no_stray(shared_chroma: RunningChroma, database:
     serving.close()
 
 
-def test_notes_that_cannot_be_read_lose_nothing_but_the_collection(
-    opened: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_notes_lose_only_the_collection(opened: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for garbage in ("{", "[]", '{"place": {"name": 1}}', '{"place": {"name": {"inode": 1}}}', '{"place": 1}'):
         (tmp_path / "chroma-server.json").write_text(garbage)
         caplog.clear()

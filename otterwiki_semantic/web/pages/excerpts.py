@@ -72,15 +72,19 @@ def _cut(lines: list[Line]) -> Iterator[Line]:
         yield line
 
 
-def _shortened(spans: Iterable[Span], size: int) -> Iterator[Span]:
+def _shortened(spans: Iterable[Span], size: int) -> list[Span]:
+    """Return the spans of a longer line up to a size, cut between words, and …, which never stands alone on a line."""
+    kept: list[Span] = []
     for span in spans:
         if len(span.text) > size:
             whole = span.text[: size + 1].rpartition(" ")[0] or span.text[: size if size > _LINE / 2 else 0]
-            yield replace(span, text=whole.rstrip()) if whole.strip() else Span("")
-            yield Span(_CUT_OFF)
-            return
+            kept.append(replace(span, text=whole))
+            break
         size -= len(span.text)
-        yield span
+        kept.append(span)
+    while kept and not kept[-1].text.strip():  # a match began at the cut
+        kept.pop()
+    return [*kept[:-1], *(replace(last, text=last.text.rstrip()) for last in kept[-1:]), Span(_CUT_OFF)]
 
 
 def _spans(text: str, start: int, first: int, last: int, matches: Sequence[tuple[int, int]]) -> tuple[Span, ...]:

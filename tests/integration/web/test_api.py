@@ -201,9 +201,7 @@ def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
         ("/semantic-search", {"query": "x", "crop": 4}, "crop is 4; allowed are the whole numbers 5 to 500"),
     ],
 )
-def test_a_request_that_is_not_understood_is_refused_with_what_is_allowed(
-    client: FlaskClient, path: str, body: Any, message: str
-) -> None:
+def test_an_invalid_request_is_refused_with_what_is_allowed(client: FlaskClient, path: str, body: Any, message: str) -> None:
     data = body if isinstance(body, str) else json.dumps(body)
     response = client.open(f"/api/v1{path}", method="POST" if body is not None else "GET", data=data, headers=BEARER)
     assert_error(response, 422, "invalid_parameter", message)

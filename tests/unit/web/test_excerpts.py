@@ -53,6 +53,11 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
     assert "word121" in "".join(piece.text for piece in pieces)
 
 
+def test_a_match_at_the_cut_leaves_no_ellipsis_alone() -> None:
+    text = f"{'a word ' * 22}backups, {LONG}"
+    assert "".join(span.text for span in spans(text, 0, [(154, 161)], (0, len(text)))).endswith(f"word{CUT_OFF}")
+
+
 def test_a_short_passage_is_shown_whole() -> None:
     assert "".join(span.text for span in spans("[Title] One.\n\nTwo.", 8, [])) == "One. Two."
 
