@@ -80,11 +80,10 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     The question tells a row apart from the others of its table, or they are part of the lead.
     """
     ranked = _ranked(hits, languages)
-    asked = _Question.of(question, languages)
-    lead = _lead(ranked, asked)
+    lead, extracts = _lead_with_peers(question, ranked, languages)
     if lead is None:
         return []
-    extracts, more = [each.answer(asked) for each in _peers(lead, ranked)], list[_Candidate]()
+    more: list[_Candidate] = []
     shown = " ".join(text for each in extracts for text, _ in each.statements).casefold()
     length = sum(len(text.split()) for each in extracts for text in each.texts)
     for candidate in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
@@ -108,12 +107,18 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
     ranked = [each._replace(unit=replace(each.unit, code=None)) for each in _ranked(hits, languages)]  # a lead is short
     if not ranked or not is_question(question, languages):
         return None
+    lead, extracts = _lead_with_peers(question, ranked, languages)
+    texts = chain.from_iterable(each.texts for each in extracts)
+    return None if lead is None else Lead("\n".join(texts), hits.index(lead.hit), lead.unit)
+
+
+def _lead_with_peers(
+    question: str, ranked: Sequence[_Candidate], languages: Sequence[str]
+) -> tuple[_Candidate | None, list[Extract]]:
+    """Return the lead, or None, and what is quoted for it: itself or its list, or the rows that answer equally well."""
     asked = _Question.of(question, languages)
     lead = _lead(ranked, asked)
-    if lead is None:
-        return None
-    texts = chain.from_iterable(each.answer(asked).texts for each in _peers(lead, ranked))
-    return Lead("\n".join(texts), hits.index(lead.hit), lead.unit)
+    return lead, [each.answer(asked) for each in _peers(lead, ranked)] if lead else []
 
 
 def _ranked(hits: Iterable[Hit], languages: Sequence[str]) -> list[_Candidate]:
