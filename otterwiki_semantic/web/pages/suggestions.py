@@ -36,6 +36,7 @@ from otterwiki_semantic.web.pages.results import passage_excerpt, section_trail,
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 3, 8
 _MAX_NAME = 16
 """Characters of a short name that OpenSearch allows."""
+_BETWEEN_WORDS = re.compile(r"[-_/\s]+")
 
 
 class LikelyPage(NamedTuple):
@@ -85,27 +86,30 @@ def related() -> ResponseReturnValue:
 @pages.get("/likely")
 @guarded("READ")
 def likely() -> ResponseReturnValue:
-    """Return pages that the name of a missing page may refer to."""
+    """Return pages that the name of a missing or new page may refer to."""
+    is_missing = "missing" in request.args
     try:
         name = query_text(request.args.get("name"), "name")
         with _circuit_breaker():
-            found = _likely_pages(name, is_path="missing" in request.args)
+            found = _likely_pages(name, is_path=is_missing)
     except SemanticError as error:
         return render_part("likely.html"), status_of(error)
-    is_missing, last = "missing" in request.args, _words(name.rpartition("/")[2] or name)
+    last = _words(name.rpartition("/")[2] or name)
+    if is_missing:
+        return render_part("likely.html", wanted=last, groups={"Did you mean?": found})
     names = {name.casefold(), last.casefold()}
     namesakes = [page for page in found if names & {page.path.casefold(), _words(page.title).casefold()}]
-    wanted = last if is_missing else name
-    return render_part("likely.html", likely=found, namesakes=namesakes, wanted=wanted, is_missing=is_missing)
+    others = [page for page in found if page not in namesakes]
+    groups = {"A page has this name already": namesakes, "Pages that may already cover this": others}
+    return render_part("likely.html", wanted=name, groups=groups)
 
 
 def _likely_pages(name: str, *, is_path: bool) -> list[LikelyPage]:
     """Return pages that a name may refer to; for a path, similarly spelled pages, or else pages about it."""
     spelled = [LikelyPage(path, _title(path)) for path in (_paths_like(name) if is_path else ())]
     urls = page_urls()
-    shown = (page for page in spelled or _pages_about(name) if urls.shows(page.path))
-    if is_path:
-        shown = (page for page in shown if page.path != name)  # which the wiki is unable to open
+    missing = name if is_path else None  # the wiki may be unable to open the page of this very name
+    shown = (page for page in spelled or _pages_about(name) if page.path != missing and urls.shows(page.path))
     return list(islice(shown, _LIKELY))
 
 
@@ -119,7 +123,7 @@ def _pages_about(name: str) -> Iterator[LikelyPage]:
 
 def _words(name: str) -> str:
     """Return the words of a name or a path."""
-    return " ".join(re.split(r"[-_/\s]+", name)).strip() or name
+    return " ".join(_BETWEEN_WORDS.split(name)).strip() or name
 
 
 def _title(path: str) -> str:
