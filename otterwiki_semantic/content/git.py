@@ -118,8 +118,8 @@ class Repository:
 
     @property
     def notation(self) -> Notation:
-        """The syntax of links in pages: that of notes if the repository tracks a folder, else the one that the wiki has set."""
-        return read_notation(self._directories[0], *([self._data_dir] if self._data_dir else ()))
+        """The syntax of links: that of notes if the repository tracks a folder, otherwise as the wiki's preferences say."""
+        return read_notation(*filter(None, (self._directories[0], self._data_dir)))
 
     @property
     def root(self) -> Path:

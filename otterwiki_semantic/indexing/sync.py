@@ -137,7 +137,7 @@ class Indexer:
             catalog.invalidate_pages(sorted(catalog.pages.file_states()))  # the same file may have another text
             catalog.set_rule("attachments", rule)
         order = ("page first",) if self._repository.notation.is_page_first else ()
-        if catalog.is_current and catalog.rule("wikilinks") != order:
+        if catalog.is_current and catalog.rule("wikilinks") != order:  # the same page may have other links
             catalog.invalidate_pages(sorted(catalog.pages.blobs().keys() - catalog.pages.file_states().keys()))
             catalog.set_rule("wikilinks", order)
 

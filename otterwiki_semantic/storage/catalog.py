@@ -164,7 +164,7 @@ class Catalog(SqliteFile):
         return int(self.meta("unfinished") or 0)
 
     def rule(self, name: str) -> tuple[str, ...]:
-        """Return a rule that the catalog was last synced with: `exclude` for pages, `attachments`, `wikilinks`."""
+        """Return a rule that the catalog was last synced with: `exclude`, `attachments` or `wikilinks`."""
         return schema.decode_list(self.meta(name) or "[]")
 
     def set_rule(self, name: str, rule: Sequence[str], removed: Iterable[str] = ()) -> None:

@@ -351,7 +351,7 @@ def test_a_request_that_comes_byte_by_byte_is_let_go(running: Settings, index: I
     assert best(index, "vegetables") == "garden"
 
 
-def test_searches_go_on_while_500_connections_say_nothing_or_half_of_something(running: Settings, index: IndexClient) -> None:
+def test_searches_go_on_beside_500_silent_or_unfinished_requests(running: Settings, index: IndexClient) -> None:
     with ExitStack() as held:
         for number in range(500):
             connection = held.enter_context(socket.socket(socket.AF_UNIX))

@@ -81,12 +81,12 @@ class Notation(StrEnum):
 
     @property
     def is_wiki(self) -> bool:
-        """Whether the pages are those of a wiki, and not the notes of a folder."""
+        """Whether this is the syntax of a wiki, not of notes in a folder."""
         return self in {Notation.WIKI, Notation.WIKI_PAGE_FIRST}
 
     @property
     def is_page_first(self) -> bool:
-        """Whether links of a wiki begin with the page."""
+        """Whether the links of a wiki begin with the page."""
         return self is Notation.WIKI_PAGE_FIRST
 
 

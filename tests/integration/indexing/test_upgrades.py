@@ -128,7 +128,7 @@ def test_an_index_that_cannot_be_asked_is_kept_until_another_is_whole(
         eventually(lambda: first.status().generation not in {None, old})
         assert "it cannot be searched, and is kept until another one is complete" in caplog.text
     answer = ask(first)
-    assert (answer.results, answer.index.commit, answer.index.pending_pages) == ((), None, 5), "as it is being built"
+    assert (answer.results, answer.index.commit, answer.index.pending_pages) == ((), None, 5), "the index is still being built"
     assert old in generations(settings)
     first.close()
 

@@ -285,7 +285,7 @@ def test_a_failure_leaves_the_order_as_it_was_and_says_what_to_do(
     assert index.status().problems == ()
 
 
-def test_nothing_servers_repeat_is_told(index: IndexEngine, server: RerankServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_a_server_repeats_is_told(index: IndexEngine, server: RerankServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for repeated in (lambda body: body["query"], lambda body: body["documents"][0], lambda body: json.dumps(body["documents"])):
         server.reply = lambda body, repeated=repeated: saying(422, f"1 validation error: {repeated(body)!r}")(body)  # type: ignore[misc]
