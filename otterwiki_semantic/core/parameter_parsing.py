@@ -62,14 +62,19 @@ def page_path(path: str) -> str:
     return path.strip("/").removesuffix(".md")
 
 
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
-
-
-def _line(value: Any) -> str:
-    if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would allow a trailing line end
+def _stripped(value: Any, limit: int = MAX_QUERY_CHARACTERS) -> Any:
+    """Return a text without surrounding white space, which counts towards its limit, as for `maxLength` in JSON Schema."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > limit:
         raise ValueError
     return value.strip()
+
+
+def _line(value: Any) -> Any:
+    if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would allow a trailing line end
+        raise ValueError
+    return _stripped(value, MAX_PATH_CHARACTERS)
 
 
 def _path(value: Any) -> str:
@@ -225,7 +230,8 @@ def _described(given: Any, read: Any, schema: Schema, allowed: str) -> str:
     if is_list and isinstance(read, list | tuple):
         return f"has {len(read):,} entries; allowed are {_sizes(schema)}"
     if is_text and isinstance(read, str):
-        return f"{f'has {len(read):,} characters' if read.strip() else 'is empty'}; allowed are {_sizes(schema)}"
+        is_counted = read.strip() or len(read) > schema["maxLength"]
+        return f"{f'has {len(read):,} characters' if is_counted else 'is empty'}; allowed are {_sizes(schema)}"
     return f"is {'missing' if given is None else shown(given)}; {_allowed(schema) if is_list else allowed or _allowed(schema)}"
 
 

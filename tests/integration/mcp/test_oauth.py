@@ -93,8 +93,7 @@ def test_a_client_of_the_sdk_connects_asks_and_refreshes(server: str, reader: Br
     assert first is not None
     assert first.refresh_token
     storage.tokens = first.model_copy(update={"access_token": "expired"})
-    auth = sdk_auth(f"{server}/mcp", reader, storage)
-    assert "garden" in ask(auth, server, "list_notes")
+    assert "garden" in ask(sdk_auth(f"{server}/mcp", reader, storage), server, "list_notes")
     assert storage.tokens.access_token not in {"expired", first.access_token}
     assert "garden" in ask(None, server, "list_notes", token=STATIC), "the static token stays"
 
@@ -266,8 +265,7 @@ def test_consent_shows_the_whole_address_that_the_browser_is_sent_to(server: str
 
 
 def test_a_request_that_is_longer_than_any_clients_is_not_parsed(client: RawClient) -> None:
-    many = ["https://evil.example.org/"] * 20_000
-    assert client.register(redirect_uris=many).status_code == 413
+    assert client.register(redirect_uris=["https://evil.example.org/"] * 20_000).status_code == 413
     for path in ("token", "revoke", "authorize"):
         assert httpx.post(f"{client.base}/{path}", data={"client_id": client.id, "x": "y" * 20_000}).status_code == 413
     assert httpx.get(client.address(state="x" * 20_000)).status_code == 414

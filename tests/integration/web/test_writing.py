@@ -374,8 +374,7 @@ def test_an_account_without_the_permission_writes_nothing(wiki: LiveWiki) -> Non
 
 def test_a_session_needs_its_token_and_writes_in_its_own_name(wiki: LiveWiki) -> None:
     body = json.dumps({"text": "# Mine\n"}).encode()
-    reply = wiki.request("PUT", f"{ROUTE}notes/mine", body)
-    assert error_of(reply) == (403, "csrf_failed")
+    assert error_of(wiki.request("PUT", f"{ROUTE}notes/mine", body)) == (403, "csrf_failed")
     token = {"X-CSRFToken": wiki.csrf_token("/-/settings"), "Content-Type": "application/json"}
     assert wiki.request("PUT", f"{ROUTE}notes/mine", body, token).status == 200
 

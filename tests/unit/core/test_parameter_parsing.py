@@ -52,6 +52,7 @@ def test_values_are_read_as_what_they_show(given: dict[str, Any], expected: Sear
         ({"recency": float("nan")}, "recency is nan; allowed are the numbers 0 to 1"),
         ({"mode": "\ud800"}, "mode has half characters (lone surrogates) in it; it has to be text"),
         ({"category": "a\n"}, "category is 'a\\n'; it takes 1 to 1,000 characters on one line"),
+        ({"category": "a" + " " * 1_000}, f"category is 'a{' ' * 58}…; it takes 1 to 1,000 characters on one line"),
         ({"tag": ["a", 1]}, "tag is 1; it takes 1 to 1,000 characters on one line"),
         ({"tag": {}}, "tag is {}; it takes 1 to 1,000 characters on one line"),
         ({"is_logged": "false"}, "unknown parameter 'is_logged'; allowed are n, "),
@@ -71,6 +72,7 @@ def test_what_is_no_value_is_named_with_what_is_allowed(given: dict[str, Any], m
         ([{"question": "q"}], "history[0] is {'question': 'q'}; it has to be an object with question and answer"),
         ([{"question": "q", "answer": "a", "x": 1}], "history[0] is {'question': 'q', 'answer': 'a', 'x': 1}; it has to be an"),
         ([{"question": " ", "answer": "a"}], "history[0].question is empty; allowed are 1 to 2,000"),
+        ([{"question": "q" + " " * 2_000, "answer": "a"}], "history[0].question has 2,001 characters; allowed are 1 to 2,000"),
         ([{"question": "q", "answer": "x" * 20_001}], "history[0].answer has 20,001 characters; allowed are 0 to 20,000"),
     ],
 )
