@@ -21,7 +21,7 @@ from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_part, status_of
-from otterwiki_semantic.web.pages.quotations import Quotation, is_numbered, quotations, with_code
+from otterwiki_semantic.web.pages.quotations import Quotation, is_numbered, item_lines, quotations, with_code
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
@@ -159,7 +159,11 @@ def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], do
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
     notes = tuple(_note(*numbered[place], sentence.text) for place in sentence.sources)
     sources = "\n".join(numbered[place][1].markdown or "" for place in sentence.sources)
-    return Sentence(sentence.text, with_code(sentence.text, sources), notes, doubt)
+    text = sentence.text
+    if sentence.kind == "item" and sentence.sources:
+        lines = item_lines(text, numbered[sentence.sources[0]][1])
+        text = "  \n   ".join(f"`{line}`" if is_code else line for line, is_code in lines)
+    return Sentence(text, with_code(sentence.text, sources), notes, doubt)
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -20,6 +20,7 @@ _SHORTEST = 2
 """Characters of a code span; a single one may be a word elsewhere."""
 _CACHED = 8
 """Sources of recent answers, each of whose cells and sentences has its code marked."""
+_FENCES = ("```", "~~~")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
 
 
@@ -63,6 +64,28 @@ def with_code(text: str, markdown: str | None) -> Markup:
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
 
 
+def item_lines(text: str, hit: Hit) -> list[tuple[str, bool]]:
+    """Return the lines that a quoted list item, whose text is on one line, has on its page, and whether each is code."""
+    for place in hit.units[0].items if hit.units else ():
+        _, *parts = hit.snippet[slice(*place)].lstrip().split(maxsplit=1)
+        lines = [" ".join(line.split()) for line in "".join(parts).split("\n") if line.strip()]
+        if lines[1:] and " ".join(lines) == text:
+            code = set(_fenced(hit.markdown or ""))
+            return [(line, line in code) for line in lines]
+    return [(text, False)]
+
+
+def _fenced(markdown: str) -> Iterator[str]:
+    """Yield the lines of code blocks."""
+    fence = ""
+    for line in markdown.split("\n"):
+        text = " ".join(line.split())
+        if text.startswith(fence or _FENCES):
+            fence = "" if fence else text[:3]
+        elif fence:
+            yield text
+
+
 @lru_cache(_CACHED)
 def _code_of(markdown: str) -> re.Pattern[str] | None:
     """Return an expression that matches what Markdown has as code, the longest first; None without code."""
@@ -76,7 +99,11 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     text = with_code(sentence.text, hit.markdown)
     unit: HitUnit | None = next(iter(hit.units), None) if is_unit else None
     if sentence.kind == "item":
-        return Quotation("steps" if is_numbered(hit) else "items", [text])
+        lines = (
+            Markup("<code>{}</code>").format(line) if is_code else with_code(line, hit.markdown)
+            for line, is_code in item_lines(sentence.text, hit)
+        )
+        return Quotation("steps" if is_numbered(hit) else "items", [Markup("<br>").join(lines)])
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
     if unit and unit.kind is UnitKind.ROW:

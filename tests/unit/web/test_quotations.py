@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import convert, structs
 
 from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
-from otterwiki_semantic.web.pages.quotations import quotations, with_code
+from otterwiki_semantic.web.pages.quotations import item_lines, quotations, with_code
 from tests.support.hits import make_hit
 
 TEXT = "Use rsync. Wait. Then run make.\n\nDone.\n\n- one\n- two\n\nkind | kept\nnightly | 14\nweekly | ~~8~~"
@@ -37,6 +37,16 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
         listed = structs.replace(items[0][1].units[0], items=((0, 6), (7, 13)))
         hit = structs.replace(items[0][1], snippet=snippet, units=(listed,))
         assert [each.kind for each in quotations([(structs.replace(items[0][0], kind="item"), hit)] * 2)] == [kind]
+
+
+def test_an_item_has_the_lines_of_its_page_and_its_code() -> None:
+    text, items = "1. Look.\n2. Then run\n   make  all\n   and wait.\n3. Look.", ((0, 8), (9, 46), (47, 55))
+    listed = structs.replace(quoted("Done.", UnitKind.ITEM)[1].units[0], items=items)
+    hit = make_hit(snippet=text, units=(listed,), markdown="2. Then run\n\n   ~~~sh\n   make  all\n   ~~~\n\n   and wait.")
+    assert item_lines("Then run make all and wait.", hit) == [("Then run", False), ("make all", True), ("and wait.", False)]
+    assert item_lines("Look.", hit) == [("Look.", False)]
+    (shown,) = quotations([(AnswerSentence("Then run make all and wait.", (0,), True, kind="item"), hit)])
+    assert shown.parts == ["Then run<br><code>make all</code><br>and wait."]
 
 
 def test_code_is_what_its_source_has_as_code() -> None:
