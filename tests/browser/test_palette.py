@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.browser import opened, picture, settle
 from tests.support.live_wiki import LiveWiki
@@ -159,7 +159,7 @@ def test_exact_words_and_all_results_are_one_key_away(chromium: Browser, demo: L
         page.wait_for_load_state()
         page.keyboard.press("Control+k")
         page.keyboard.insert_text("zigbee stcik")
-        expect(page.locator("#semantic-palette [role=status]")).to_have_text("Also searched for stick.")
+        expect(page.locator("#semantic-palette [role=status]")).to_have_text("Also searched for “stick”.")
         options(page, "actions").filter(has_text="Search only for “zigbee stcik”").click()
         expect(page).to_have_url(re.compile(r"q=zigbee\+stcik&corrections=false$"))
 
@@ -203,7 +203,12 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
             window.said = [];
             new MutationObserver(() => status.textContent && said.push(status.textContent)).observe(status, {childList: true});
         }""")
-        page.keyboard.type("constitutional law of rome")
+        held: list[Route] = []
+        page.route(re.compile("part=passages(?!.*draft)"), lambda route: held.append(route))  # noqa: PLW0108 - Playwright sets an attribute of it
+        with page.expect_request(re.compile("part=passages(?!.*draft)")), page.expect_response(re.compile("draft=typing")):
+            page.keyboard.type("constitutional law of rome")
+        expect(page.locator("[data-part=passages]")).to_be_visible()  # says that it searches
+        held[0].continue_()
         expect(page.locator("#semantic-palette [role=status]")).to_have_text("Nothing in this wiki seems to be about this.")
         assert page.evaluate("said.length") == 1
         icon = page.locator("#semantic-palette-status").evaluate("each => getComputedStyle(each, '::before').fontFamily")
@@ -212,6 +217,9 @@ def test_nothing_is_said_once_after_a_pause(chromium: Browser, demo: LiveWiki) -
         expect(options(page, "actions").first).to_have_attribute("aria-selected", "true")
         narrowed = demo.get(f"{SEARCH}/palette?q=law+of+rome&part=passages&path=services/").text
         assert "Nothing with these filters seems to be about this." in narrowed
+        _, *passages = demo.get(f"{SEARCH}/palette?q=backup&part=passages").text.split('role="option"')
+        assert {("<mark>" in each, "similar meaning" in each) for each in passages} == {(True, False), (False, True)}
+        assert "similar meaning" not in narrowed
         page.get_by_role("option", name="probably not about this").click()
         expect(page.get_by_role("group", name="Probably not about this").get_by_role("option").first).to_be_visible()
 

@@ -33,7 +33,7 @@ from otterwiki_semantic.web.pages.results import (
     is_function_word,
     marked_name,
     narrower_query,
-    nothing_found,
+    notice,
     passage_excerpt,
     passage_url,
     relevant_hits,
@@ -63,6 +63,8 @@ class Option:
     anchor: str = ""
     updated: str = ""
     excerpt: tuple[Line, ...] = ()
+    is_similar: bool = False
+    """Whether a relevant passage has none of the words of the query."""
     file: str | None = None
     """The kind of an attached file; None for a page."""
 
@@ -135,25 +137,19 @@ def _passages(query: str, filters: Filters) -> dict[str, Any]:
         # A word that is found may still be the beginning of another one, which is not a search to be counted.
         is_counted = not relevant_hits(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # otherwise another site could fill the log
-        whole = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
-        answer = whole if relevant_hits(whole) or not _has_beginning(answer, text) else answer
-    corrected = ", ".join(each.corrected for each in answer.corrections)
-    said = f"Also searched for {corrected}." if corrected else ""
-    is_filtered, narrower = filters != Filters(), narrower_query(answer, text) if is_paused else None
+        settled = search([text], structs.replace(options, draft=False), context=SearchContext(is_logged=is_counted))[0]
+        answer = settled if relevant_hits(settled) or not _has_beginning(answer, text) else answer
+    whole, narrower = answer, narrower_query(answer, text) if is_paused else None
     if narrower and relevant_hits(narrowed := search([narrower], options)[0]):
-        answer, said = narrowed, nothing_found(answer, is_filtered=is_filtered, narrower=narrower)
+        answer = narrowed
+    said = notice(answer, whole, is_filtered=filters != Filters(), narrower=narrower)
     if relevant := relevant_hits(answer):
         lead = _lead(answer)
         if lead and answer.lead and not has("chat-model"):  # a model's answer would replace it
             relevant = [hit for hit in relevant if hit is not answer.results[answer.lead.result]]
         shown = {"label": "Passages", "options": _shown(_passages_of(relevant)), "lead": lead}
-        return {**shown, "summary": said, "is_corrected": bool(corrected)}
-    if not is_paused:
-        return {}
-    return {
-        "nearest": _shown(_passages_of(answer.results)),
-        "summary": f"{nothing_found(answer, is_filtered=is_filtered)} {said}",
-    }
+        return {**shown, "summary": said, "is_corrected": bool(whole.corrections)}
+    return {"nearest": _shown(_passages_of(answer.results)), "summary": said} if is_paused else {}
 
 
 def _has_beginning(answer: Answer, text: str) -> bool:
@@ -190,7 +186,10 @@ def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
         (*above, label), folder = trail(hit), hit.path.rpartition("/")[0]
         place = (f"{folder}/", *above) if folder and titles[hit.title] > 1 else tuple(above)
         spans, url, excerpt = tuple(marked_name(hit, label)), passage_url(hit), passage_excerpt(hit)
-        yield Option("passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, file=hit.kind)
+        is_similar = hit.relevant and not hit.highlights
+        yield Option(
+            "passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, is_similar=is_similar, file=hit.kind
+        )
 
 
 def _shown(options: Iterable[Option]) -> list[Option]:

@@ -53,19 +53,18 @@ class Menu(NamedTuple):
     """Other values of the parameter, which stay when this one is removed."""
 
 
-def results_view(answer: Answer, *, is_filtered: bool, narrower: str | None = None) -> dict[str, Any]:
+def results_view(answer: Answer, whole: Answer, *, is_filtered: bool, narrower: str | None = None) -> dict[str, Any]:
     """Return the values of the template: `found` and, not relevant, `misses` are pages with their passages, best first.
 
-    With `narrower`, this part of the query was searched for because nothing was about the whole query.
+    With `narrower`, this part of the query was searched for because nothing in the answer to the `whole` query was about it.
     """
     relevant = relevant_hits(answer)
     paths = {hit.path for hit in relevant}
     found, misses = by_page(relevant), by_page(hit for hit in answer.results if hit.path not in paths)
     is_cut = answer.total_hits.relation == "gte" and 0 < len(relevant) == len(answer.results)
-    counted = f"{'the best ' if is_cut else ''}{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
-    nothing = nothing_found(answer, is_filtered=is_filtered, narrower=narrower if relevant else None)
-    summary = nothing if not relevant else f"{nothing} {counted}" if narrower else counted
-    return {"found": found, "misses": misses, "summary": summary, "narrower": narrower}
+    counted = f"{'The best ' if is_cut else ''}{count(len(relevant), 'passage')} on {count(len(found), 'page')}"
+    said = notice(answer, whole, is_filtered=is_filtered, narrower=narrower), counted if relevant else ""
+    return {"found": found, "misses": misses, "summary": " ".join(filter(None, said)), "narrower": narrower}
 
 
 def relevant_hits(answer: Answer) -> list[Hit]:
@@ -73,8 +72,21 @@ def relevant_hits(answer: Answer) -> list[Hit]:
     return [hit for hit in answer.results if hit.relevant]
 
 
-def nothing_found(answer: Answer, *, is_filtered: bool, narrower: str | None = None) -> str:
-    """Return a sentence that says that nothing relevant was found, and where; and for what the results are instead."""
+def notice(answer: Answer, whole: Answer, *, is_filtered: bool, narrower: str | None = None) -> str:
+    """Return what is said above results: the corrected words that were searched for, too, and that nothing fits the query.
+
+    For `whole` and `narrower` see `results_view`.
+    """
+    relevant = relevant_hits(answer)
+    narrower = narrower if relevant else None
+    corrected = [f"“{each.corrected}”" for each in whole.corrections if each.corrected not in (narrower or "").split()]
+    said = [f"Also searched for {', '.join(corrected)}."] if corrected else []
+    if narrower or not relevant:
+        said.append(_nothing_found(answer, is_filtered, narrower))
+    return " ".join(said)
+
+
+def _nothing_found(answer: Answer, is_filtered: bool, narrower: str | None) -> str:
     is_behind = answer.index.commit is None or answer.index.pending_pages
     where = " indexed so far" if is_behind else " with these filters" if is_filtered else ""
     if narrower:

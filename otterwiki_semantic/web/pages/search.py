@@ -122,7 +122,7 @@ def _found() -> tuple[dict[str, Any], int]:
         return {**values, **_said(error), "is_passing": status == 503}, status
     has_more = "more" not in request.args and len(narrowed.results) >= _RESULTS
     values["menus"] = _menus(narrowed, chosen, without)
-    shown = results_view(narrowed, is_filtered=bool(chosen), narrower=narrower)
+    shown = results_view(narrowed, answer, is_filtered=bool(chosen), narrower=narrower)
     return {**values, "answer": answer, "more": has_more, **shown}, 200
 
 

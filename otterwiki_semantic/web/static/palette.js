@@ -86,7 +86,7 @@ function showActions() {
   const named = [...parts.names.querySelectorAll("[data-title]")].some(({ dataset: { title, path } }) => title.toLowerCase() === lower || `/${path}`.endsWith(`/${lower}`));
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   const results = `${SEARCH}?${asQuery()}`;
-  const exact = text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`;
+  const exact = here.wikiSearch + (text.includes("/") ? "" : `/${encodeURIComponent(text)}`);
   const urls = { results, only: options.querySelector("[data-corrected]") && `${results}&corrections=false`, answer: /[^!-~]/.test(text) && `${results}#answer`, exact, create: name && !named && here.newPage?.replace("NAME", name) };
   const place = (row) => (text.length === 1 ? -1 : row.textContent.toLowerCase().indexOf(lower)); // of the text in the label
   const commands = rows.filter((each) => "command" in each.dataset && !isNarrowed() && place(each) >= 0).sort((a, b) => place(a) - place(b));
@@ -177,6 +177,7 @@ async function load(name, parameters) {
       const isNothing = nearest && !options.querySelector("[data-part=names] a,[data-command]"); // what is only near is of no use next to a name that fits
       status.textContent = nearest && !isNothing ? "" : content.dataset.summary;
       fill("nearest", ...(isNothing ? nearest.children : []));
+      if (parameters) parts.passages.hidden = false; // it was a draft, and the whole search follows
     }
     showActions();
     settle();
@@ -273,9 +274,7 @@ dialog.addEventListener("keydown", (event) => {
   const { key, target } = event, isEnter = key === "Enter";
   if (event.isComposing || event.keyCode === 229) return; // an input method is active
   if (place?.contains(target) || pane.contains(target) || (isEnter && target.matches("button"))) return; // they have keys of their own
-  const shown = all();
-  const at = shown.indexOf(active);
-  const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+  const shown = all(), at = shown.indexOf(active), step = { ArrowDown: 1, ArrowUp: -1 }[key];
   if (step && !event.altKey) activate(shown.at(at < 0 && step < 0 ? -1 : (at + step) % shown.length));
   else if (isEnter && event.shiftKey) follow(action(event.ctrlKey ? "results" : "exact"));
   else if (isEnter && event.altKey) action("answer") && answer();

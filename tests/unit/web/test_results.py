@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from otterwiki_semantic.core.records import Answer, Explanation, Facets, Freshness, RetrieverScore, TotalHits
+from otterwiki_semantic.core.records import Answer, Correction, Explanation, Facets, Freshness, RetrieverScore, TotalHits
 from otterwiki_semantic.web.pages import results
 from otterwiki_semantic.web.pages.results import filter_menus, filter_name, marked_name, passage_excerpt, reasons, results_view
 from tests.support.hits import make_hit
@@ -117,13 +117,26 @@ def test_the_excerpt_of_a_passage_of_headings_has_them_all() -> None:
 
 
 def test_an_empty_result_says_whether_it_is_filtered() -> None:
-    assert results_view(answer(), is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
-    assert results_view(answer(), is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."
+    assert results_view(answer(), answer(), is_filtered=True)["summary"] == "Nothing with these filters seems to be about this."
+    assert results_view(answer(), answer(), is_filtered=False)["summary"] == "Nothing in this wiki seems to be about this."
+
+
+def test_corrections_are_told_first_and_once() -> None:
+    corrections = (Correction("bakcup", "backup"), Correction("polcy", "policy"))
+    whole, found = (
+        msgspec.structs.replace(answer(), **each) for each in ({"corrections": corrections}, {"results": [make_hit()]})
+    )
+    shown = [results_view(each, whole, is_filtered=False, narrower="backup") for each in (found, whole)]
+    assert [each["summary"] for each in (results_view(found, whole, is_filtered=False), *shown)] == [
+        "Also searched for “backup”, “policy”. 1 passage on 1 page",
+        "Also searched for “policy”. Nothing matches all the words. Results for “backup”: 1 passage on 1 page",
+        "Also searched for “backup”, “policy”. Nothing in this wiki seems to be about this.",
+    ]
 
 
 def test_a_page_is_listed_once() -> None:
     hits = make_hit(path="a", relevant=True), make_hit(path="a", relevant=False), make_hit(path="b", relevant=False)
-    view = results_view(msgspec.structs.replace(answer(), results=hits), is_filtered=False)
+    view = results_view(msgspec.structs.replace(answer(), results=hits), answer(), is_filtered=False)
     assert [[page[0].path for page in view[name]] for name in ("found", "misses")] == [["a"], ["b"]]
 
 
