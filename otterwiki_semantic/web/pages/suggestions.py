@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundE
 from otterwiki_semantic.core.parameter_parsing import page_path
 from otterwiki_semantic.core.records import Filters, PageRequest, SearchContext, SearchOptions, SuggestRequest, query_text
 from otterwiki_semantic.web.extension import extension
-from otterwiki_semantic.web.pages.excerpts import Line
+from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import (
     guarded,
     message_of,
@@ -31,7 +31,7 @@ from otterwiki_semantic.web.pages.layout import (
     render_part,
     status_of,
 )
-from otterwiki_semantic.web.pages.results import passage_excerpt, section_trail, short_trail
+from otterwiki_semantic.web.pages.results import marked_name, passage_excerpt, section_trail, short_trail
 
 _RELATED, _LIKELY, _SUGGESTIONS = 6, 3, 8
 _MAX_NAME = 16
@@ -44,7 +44,7 @@ class LikelyPage(NamedTuple):
 
     path: str
     title: str
-    headings: Sequence[str] = ()
+    headings: Sequence[Sequence[Span]] = ()
     excerpt: tuple[Line, ...] = ()
 
 
@@ -118,7 +118,8 @@ def _pages_about(name: str) -> Iterator[LikelyPage]:
     for hit in extension().index.search([_words(name)], options, context=SearchContext(is_logged=False))[0].results:
         if hit.relevant:
             told = passage_excerpt(hit) if hit.best_sentence else ()  # else it is markup
-            yield LikelyPage(hit.path, hit.title, short_trail(section_trail(hit)), told)
+            headings = [list(marked_name(hit, heading)) for heading in short_trail(section_trail(hit))]
+            yield LikelyPage(hit.path, hit.title, headings, told)
 
 
 def _words(name: str) -> str:

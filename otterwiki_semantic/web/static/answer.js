@@ -56,8 +56,7 @@ field.addEventListener("keydown", (event) => {
 field.addEventListener("input", follow);
 new MutationObserver(follow).observe(results, { attributes: true, attributeFilter: ["aria-busy"] });
 
-const isFromHere = document.referrer.startsWith(`${location.origin}/`); // another site must not make the model work
-if (location.hash === "#answer" && isFromHere) {
+if (location.hash === "#answer" && document.referrer.startsWith(`${location.origin}/`)) { // another site must not make the model work
   wanted = subject();
   follow();
 }

@@ -274,7 +274,7 @@ function show(plot, points, byUrl) {
       box.parentElement.classList.toggle("font-weight-bold", number > 0);
     }
     const best = [...(found ?? [])].slice(0, MOST_LISTED);
-    byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: "Found" }), listOf(best)] : []));
+    byId("nearest").replaceChildren(...(best.length ? [element("h2", { textContent: found.size > MOST_LISTED ? `Best ${MOST_LISTED} of ${found.size}` : "Found" }), listOf(best)] : []));
     label();
   };
 }

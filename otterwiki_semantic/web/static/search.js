@@ -39,9 +39,7 @@ function formUrl() {
 async function show(url, { isUnfinished, isPolling } = {}) {
   poll.stop();
   current = url.href;
-  const signal = next();
-  const source = new URL(`${SEARCH}/results${url.search}`, location);
-  const question = url.searchParams.get("q");
+  const signal = next(), source = new URL(`${SEARCH}/results${url.search}`, location), question = url.searchParams.get("q");
   if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
   results.ariaBusy = true;
@@ -179,18 +177,16 @@ function choose(link) {
 /** Move from passage to passage: with the focus where it is among them, else without it. */
 byId("search").addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229 || event.altKey || event.shiftKey) return;
-  const links = passages();
-  const isField = event.target === field;
-  const at = links.indexOf(isField ? chosen : event.target);
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.key === "Enter" && isField && chosen) {
+  const { key, target } = event, links = passages(), isField = target === field;
+  const at = links.indexOf(isField ? chosen : target), step = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (key === "Enter" && isField && chosen) {
     if (event.ctrlKey || event.metaKey) open(chosen.href, "_blank", "noopener");
     else location.assign(chosen.href);
   } else if (event.ctrlKey || event.metaKey) return;
-  else if (event.key === "Escape" && isField && chosen) choose();
-  else if (event.key === "Escape" && at >= 0) field.focus();
+  else if (key === "Escape" && isField && chosen) choose();
+  else if (key === "Escape" && at >= 0) field.focus();
   else if (step && isField) choose(links[Math.max(at + step, -1)] ?? (step > 0 ? chosen : null));
-  else if (step && at >= 0) (links[at + step] ?? (step < 0 ? field : event.target)).focus();
+  else if (step && at >= 0) (links[at + step] ?? (step < 0 ? field : target)).focus();
   else return;
   event.preventDefault();
 });
