@@ -61,8 +61,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         expect(figures).to_contain_text("searches in 7 days")
         for name in ("Search time", "Searches, and those without results"):
             expect(page.get_by_role("img", name=name)).to_be_visible()
-        headings = page.get_by_role("heading", level=2)
-        expect(headings).to_have_text(["Activity", "Quality", "Index updates", "Maintenance"])
+        expect(page.get_by_role("heading", level=2)).to_have_text(["Activity", "Quality", "Index updates", "Maintenance"])
         expect(page.get_by_text("2 test questions cannot show how good search is")).to_be_visible()
         expect(page.locator("tr", has_text="Recall@10")).to_have_count(0)
         expect(page.locator("#index-state .alert")).to_contain_text(

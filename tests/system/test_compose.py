@@ -87,8 +87,7 @@ def test_the_file_is_what_the_specification_allows(variables: dict[str, str]) ->
 
 
 def test_without_variables_there_is_no_key_and_no_profile() -> None:
-    started = [name for name, each in compose()["services"].items() if "profiles" not in each]
-    assert started == ["wiki"]
+    assert [name for name, each in compose()["services"].items() if "profiles" not in each] == ["wiki"]
     settings = read_settings({"REPOSITORY": "/app-data/repository"}, service("wiki")["environment"])
     assert (settings.api_key, settings.chroma_url) == (None, None)
     answer = subprocess.run(

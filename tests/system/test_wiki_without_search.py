@@ -96,8 +96,7 @@ def test_pages_are_shown_and_saved_and_found_afterwards(
         live.save(name, f"# {name}\n\nA page about the trouble with {name}.\n")
         assert "A page about the trouble" in live.get(f"/{name.capitalize()}").text + live.get(f"/{name}").text
         assert live.get("/-/changelog").status == 200
-    status = eventually(lambda: whole(live))
-    assert status
+    assert eventually(lambda: whole(live))
     eventually(lambda: live.search(name, n=1)[0]["path"].lower() == name)
     assert live.api("GET", "/semantic-search", q="vegetables", n=1).json["results"][0]["path"] == "garden"
 

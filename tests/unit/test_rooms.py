@@ -47,5 +47,4 @@ def test_there_are_ten_rooms_at_most() -> None:
 
 
 def test_every_room_says_what_it_is_for() -> None:
-    silent = [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))]
-    assert silent == []
+    assert [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))] == []

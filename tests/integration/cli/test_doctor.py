@@ -714,8 +714,7 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
     with closing(GuardedChroma(shared_chroma, tmp_path, SECRET, header="X-Chroma-Token")) as guarded:
         (found,) = of_server(guarded.url, chroma_token=SECRET, chroma_ca=guarded.certificate)
         assert (found.level, "version 1." in found.detail) == (Level.OK, True)
-        untrusted = the_problem(of_server(guarded.url, chroma_token=SECRET))
-        assert "set SEMANTIC_CHROMA_CA" in untrusted.detail
+        assert "set SEMANTIC_CHROMA_CA" in the_problem(of_server(guarded.url, chroma_token=SECRET)).detail
         (tmp_path / "empty.pem").touch()
         unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
         assert "empty.pem, has no certificate that can be read" in unreadable.detail

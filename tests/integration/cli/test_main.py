@@ -278,8 +278,7 @@ def test_a_question_is_answered_with_its_sources(answering: Path, repository: Pa
     assert "Hold a cup under the screw" in answer.stdout
     assert re.search(r"\[1\] house/heating:\d+", answer.stdout)
     assert "http://wiki.lan/house/heating#" in answer.stdout
-    whole = json.loads(run(*question, "--json").stdout)
-    assert whole["answer"][0]["supported"]
+    assert json.loads(run(*question, "--json").stdout)["answer"][0]["supported"]
     refused = run("ask", "--repository", answering, "exchange rate of the yen")
     assert (refused.returncode, "Nothing here answers" in refused.stderr) == (1, True)
     disabled = run("ask", "--repository", repository, "Why?", SEMANTIC_ANSWERS="")

@@ -254,8 +254,7 @@ def test_processes_commit_at_the_same_time(folder: Folder, notes: Path) -> None:
     command = [python(), "-c", _COMMIT, str(notes), str(folder.data_dir)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     folder.commit()
-    answers = [(process.communicate()[1], process.returncode) for process in processes]
-    assert answers == [(b"", 0)] * 4
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 4
     assert len(texts(folder)) == 202
 
 

@@ -180,8 +180,7 @@ def test_what_was_noted_is_deleted_once_it_is_switched_off(settings: Settings) -
 def test_a_file_that_cannot_be_used_is_told_and_harms_no_search(settings: Settings, search_log: bool, trouble: str) -> None:
     (settings.data_dir / NAME).mkdir(parents=True)
     index = opened(replace(settings, search_log=search_log))
-    answers = index.search(["radiator", NONSENSE], SearchOptions())
-    assert [answer.confident for answer in answers] == [True, False]
+    assert [answer.confident for answer in index.search(["radiator", NONSENSE], SearchOptions())] == [True, False]
     told = index.insight()
     assert (told.searches, told.unanswered) == ((), ())
     (problem,) = index.status().problems

@@ -50,8 +50,7 @@ def test_pages_about_the_same_are_in_a_group_with_their_word(pages: dict[str, tu
 
 def test_a_small_wiki_has_none_and_neither_has_a_page_without_vectors(pages: dict[str, tuple[str, str]]) -> None:
     assert set(named(dict(list(pages.items())[:20])).values()) == {None}
-    names = named(pages, without=0)
-    assert [path for path, name in names.items() if name is None] == [next(iter(pages))]
+    assert [path for path, name in named(pages, without=0).items() if name is None] == [next(iter(pages))]
 
 
 def test_a_group_is_named_by_the_phrase_that_distinguishes_its_titles_and_folders() -> None:

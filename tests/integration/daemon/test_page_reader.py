@@ -189,8 +189,7 @@ def test_an_old_revision_says_what_the_page_said_then(odd: LiveWiki) -> None:
     assert old["content"] == "# Page of 100%\n\nText.\n"
     assert old["revision"] == first != new["revision"]
     empty = git(odd.repository, "rev-parse", "HEAD~2")
-    reply = odd.api("GET", f"{PAGES}/100%25", revision=empty)
-    assert reply.json["error"]["code"] == "page_unknown"
+    assert odd.api("GET", f"{PAGES}/100%25", revision=empty).json["error"]["code"] == "page_unknown"
 
 
 def test_a_branch_with_the_name_of_a_commit_is_none(odd: LiveWiki) -> None:

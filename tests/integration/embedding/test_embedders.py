@@ -93,8 +93,7 @@ def test_vectors_have_unit_length_and_the_dimension(opened: Opened) -> None:
 
 def test_a_text_has_the_same_vector_at_every_place_and_time(opened: Opened) -> None:
     together = opened.model.embed(TEXTS)
-    alone = np.concatenate([opened.model.embed([text]) for text in TEXTS])
-    assert np.allclose(together, alone, atol=1e-6)
+    assert np.allclose(together, np.concatenate([opened.model.embed([text]) for text in TEXTS]), atol=1e-6)
     assert np.allclose(opened.model.embed(TEXTS[::-1])[::-1], together, atol=1e-6)
 
 

@@ -158,8 +158,7 @@ def test_a_query_does_not_wait_as_long_as_a_busy_server_wants(setup: Setup) -> N
 def test_a_refused_key_is_told_once_and_never_shown(setup: Setup, provider: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     model = setup.prepared(provider)
-    sent = setup.open(provider).embed(["a text"])
-    assert sent.shape == (1, DIMENSION)
+    assert setup.open(provider).embed(["a text"]).shape == (1, DIMENSION)
     assert setup.server.asked[-1][1]["Authorization"] == f"Bearer {KEY}"
     for status in (401, 403, 400):
         echo = json.dumps({"error": {"message": f"Incorrect key {KEY} in 'Bearer {KEY}'"}})

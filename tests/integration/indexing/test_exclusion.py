@@ -361,8 +361,7 @@ def test_no_reranker_gets_text_of_words_alone(settings: Settings, start: Start) 
 
 def chroma_of(index: IndexEngine) -> int:
     """How many vectors ChromaDB holds."""
-    serving = generation_of(index)
-    return serving.mirror.store.count()
+    return generation_of(index).mirror.store.count()
 
 
 # Reading

@@ -116,6 +116,5 @@ def test_a_connector_searches_and_fetches(agent: Agent, wiki: LiveWiki) -> None:
     assert set(page) == {"id", "title", "text", "url", "metadata"}
     assert page["id"] == found[0]["id"]
     assert "If it gurgles" in page["text"]
-    whole = json.loads(answer(agent, "fetch", id="house/boiler"))
-    assert whole["text"].strip() == CODE.strip()
+    assert json.loads(answer(agent, "fetch", id="house/boiler"))["text"].strip() == CODE.strip()
     assert agent.error("fetch", id="house/nowhere")

@@ -244,8 +244,7 @@ def test_reindexing_is_reported_until_it_is_done(agent: Agent) -> None:
         pages = await client.call_tool("reindex", {"pages": ["garden"]})
         assert not pages.is_error, text_of(pages)
         assert (pages.structured_content or {})["state"] == "done"
-        unknown = await client.call_tool("reindex", {"pages": ["nowhere"]})
-        assert unknown.is_error
+        assert (await client.call_tool("reindex", {"pages": ["nowhere"]})).is_error
         assert (await client.call_tool("reindex", {"pages": ["garden"], "full": True})).is_error
         answer = await client.call_tool("reindex", {"full": True}, progress_callback=follow)
         assert not answer.is_error, text_of(answer)

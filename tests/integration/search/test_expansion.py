@@ -70,8 +70,7 @@ def find(index: IndexEngine, query: str, **options: Any) -> list[str]:
     ],
 )
 def test_words_that_stand_nowhere_are_corrected(index: IndexEngine, query: str, corrections: dict[str, str]) -> None:
-    wanted = tuple(Correction(typed, right) for typed, right in corrections.items())
-    assert ask(index, query).corrections == wanted
+    assert ask(index, query).corrections == tuple(Correction(typed, right) for typed, right in corrections.items())
     assert ask(index, query, corrections=False).corrections == ()
 
 

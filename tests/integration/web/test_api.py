@@ -344,8 +344,7 @@ def test_a_rebuild_can_read_every_page(client: FlaskClient, query: str, body: di
         return found
 
     eventually(lambda: status()["state"] != "running")
-    response = client.post(f"/api/v1/reindex{query}", json=body, headers=BEARER)
-    assert response.status_code == 202
+    assert client.post(f"/api/v1/reindex{query}", json=body, headers=BEARER).status_code == 202
     eventually(lambda: status()["state"] != "running")
     done = status()
     assert (done["state"], done["copies"]) == ("done", not full)

@@ -130,8 +130,7 @@ def test_a_kind_without_findings_has_no_list(wiki: LiveWiki, people: dict[str, r
     assert "No open findings</p>" in shown
     assert re.search(r'href="[^"]*kind=orphan[^"]*">Orphaned pages <[^>]*>1</span>', shown)
     assert re.search(r'aria-current="page">Duplicate passages <[^>]*>0</span>', shown)
-    whole = people["admin"].get(wiki.url + PAGE).text
-    assert "Duplicate passages</a>" in whole.partition("No open findings: ")[2]
+    assert "Duplicate passages</a>" in people["admin"].get(wiki.url + PAGE).text.partition("No open findings: ")[2]
     assert "semantic-findings" not in shown
     assert 'id="dismissed"' not in shown
 

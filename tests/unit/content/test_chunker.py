@@ -194,8 +194,7 @@ def test_a_page_without_words_has_no_chunk() -> None:
 
 
 def test_chunks_of_one_section_overlap_by_about_35_words() -> None:
-    chunks = chunks_of(f"## S\n\n{sentences(60)}")
-    for before, following in pairwise(chunks):
+    for before, following in pairwise(chunks_of(f"## S\n\n{sentences(60)}")):
         overlap = body(following)[: following.overlap_length]
         assert 20 <= count_words(overlap) <= 40
         assert body(before).endswith(overlap)

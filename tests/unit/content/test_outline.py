@@ -200,8 +200,7 @@ def test_every_section_is_found_by_its_full_and_its_short_name(source: str) -> N
 @given(st.lists(_LINES, max_size=25).map("\n".join))
 def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source: str) -> None:
     document = parse_markdown(source)
-    entries = outline(document, source.count("\n") + 1)
-    for entry, following in pairwise(entries):
+    for entry, following in pairwise(outline(document, source.count("\n") + 1)):
         inside = following.level > entry.level > 0
         assert (following.end_line <= entry.end_line) if inside else (following.start_line > entry.end_line)
         assert not inside or following.word_count <= entry.word_count

@@ -34,8 +34,7 @@ def test_a_page_is_credited_for_its_second_and_third_passage() -> None:
     ids=["whatever the scores are worth", "equal scores have equal ranks", "the ratio weighs the ranks"],
 )
 def test_reciprocal_ranks_are_added(by_meaning: list[float], by_words: list[float], ratio: float, fused: list[float]) -> None:
-    scores = reciprocal_rank_scores(np.array(by_meaning), np.array(by_words), ratio)
-    assert scores.tolist() == pytest.approx(fused)
+    assert reciprocal_rank_scores(np.array(by_meaning), np.array(by_words), ratio).tolist() == pytest.approx(fused)
 
 
 @pytest.mark.parametrize(

@@ -236,8 +236,7 @@ def test_an_older_snapshot_is_answered_after_several_changes(wiki: Wiki) -> None
     with wiki.catalog.snapshot():
         assert wiki.catalog.counts().pages == 1
         wiki.put("second", "First and second")
-        other = Catalog(wiki.catalog.path)
-        assert [each.path for each in suggest(other, SuggestRequest("first"))] == ["first", "second"]
+        assert [each.path for each in suggest(Catalog(wiki.catalog.path), SuggestRequest("first"))] == ["first", "second"]
         assert wiki.names("first") == ["first"]
 
 

@@ -111,8 +111,7 @@ def test_a_chunk_that_is_never_embedded_lacks_nothing(catalog: Catalog) -> None:
     put(catalog, page("b", "one"))
     assert settle(catalog) == ({"one"}, set())
     catalog.check_copy()
-    index = catalog.reader.exact_index()
-    assert [found.path for found, _ in index.nearest(vector("one").embedding, 5)] == ["b"]
+    assert [found.path for found, _ in catalog.reader.exact_index().nearest(vector("one").embedding, 5)] == ["b"]
     assert catalog.reader.sample_texts(5) == ["one"]
     assert catalog.reader.page_vectors(["a"]) == {}
     catalog.remove_pages(["a"])
