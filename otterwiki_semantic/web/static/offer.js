@@ -33,9 +33,9 @@ function likelyPages(place) {
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  const place = begun ? element("div", { className: "w-full" }) : document.querySelector("#column-main .content");
+  const place = begun ? element("div", { className: "w-full mt-20" }) : document.querySelector("#column-main .content");
   if (!place || !(here.missing || begun)) return;
-  begun?.parentElement.after(place);
+  begun?.form.append(place); // below the button, which stays where it is
   const ask = likelyPages(place);
   begun?.addEventListener("input", delayed(() => ask(begun.value.trim()), TYPING_MS));
   ask(begun?.value.trim() || here.missing);
