@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, takewhile
 from statistics import fmean
 from typing import NamedTuple
 
@@ -164,11 +164,16 @@ def _lead(ranked: Sequence[_Candidate], question: _Question) -> _Candidate | Non
 
 
 def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the rows of a short table that have as many of the question's words as its row `lead`, in order; else the lead."""
+    """Return the rows of a table that have as many of the question's words as its row `lead`, in order; else the lead.
+
+    If these are several, the table is returned whole, unless it is long.
+    """
     rows = [each for each in ranked if each.shares_table(lead)]
     peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL_OF_ROWS]
-    is_short = sum(len(each.text.split()) for each in peers) <= _MAX_WORDS and len(peers) <= 1 + _MAX_MORE
-    return sorted(peers, key=lambda each: each.unit.range) if peers and is_short else [lead]
+    for quoted in (lead.table if peers[1:] else peers, peers):
+        if quoted and len(quoted) <= 1 + _MAX_MORE and sum(len(each.text.split()) for each in quoted) <= _MAX_WORDS:
+            return sorted(quoted, key=lambda each: each.unit.range)
+    return [lead]
 
 
 class _Question(NamedTuple):
@@ -228,6 +233,20 @@ class _Candidate(NamedTuple):
         """Whether both are rows of the same table."""
         is_row = self.unit.kind is UnitKind.ROW is other.unit.kind
         return is_row and self.hit is other.hit and self.unit.header == other.unit.header
+
+    @property
+    def table(self) -> list[_Candidate]:
+        """All rows of the unit's table that are not struck out, in order."""
+        snippet, (own, _) = self.hit.snippet, self.unit.range
+        start = self.unit.header[1] + 1 if self.unit.header else own
+        found = []
+        for row in takewhile(lambda row: _CELL in row, snippet[start:].split("\n")):
+            line = self.unit.start_line + snippet[:start].count("\n") - snippet[:own].count("\n")
+            unit = replace(self.unit, range=(start, start + len(row)), start_line=line, end_line=line)
+            if STRUCK not in row:
+                found.append(self._replace(unit=unit, own=unit))
+            start += len(row) + 1
+        return found
 
     def is_label(self, languages: Sequence[str]) -> bool:
         """Whether the unit is a list item too short to be understood without the list."""

@@ -58,8 +58,7 @@ def test_the_best_unit_leads_and_others_follow_while_they_are_nearly_as_good() -
 
 
 def test_the_lead_has_the_type_of_answer_that_is_asked_for() -> None:
-    page = hit(f"{HOPE} {KEPT}", (HOPE, 9.0), (KEPT, 8.0))
-    assert answered("how long are backups kept", page) == [(KEPT,), (HOPE,)]
+    assert answered("how long are backups kept", hit(f"{HOPE} {KEPT}", (HOPE, 9.0), (KEPT, 8.0))) == [(KEPT,), (HOPE,)]
     assert answered("who keeps backups", hit(f"{HOPE}", (HOPE, 9.0))) == []
 
 
@@ -156,6 +155,12 @@ def test_rows_that_the_question_does_not_tell_apart_answer_together_in_the_order
     lead = find_lead("how long are backups kept", [page], ["en"])
     assert lead is not None
     assert (lead.text, lead.unit) == ("Nightly – kept: 14\nWeekly – kept: 8", page.units[0])
+    for more, shown in (
+        (["monthly | 24", "~~yearly | 1~~"], ["Monthly – kept: 24"]),
+        (["hourly | 24"] * 9, []),
+    ):
+        longer = hit("\n".join([*table, *more]), (rows[1], 9.0), (rows[0], 8.0), kind=UnitKind.ROW, header=header)
+        assert [text for (text,) in answered("how long are backups kept", longer)][2:] == shown
     weekly = structs.replace(page, units=(page.units[0], structs.replace(page.units[1], coverage=0.5)))
     lead = find_lead("how long are weekly backups kept", [weekly], ["en"])
     assert lead is not None
