@@ -23,8 +23,9 @@ _PUNCTUATION = "\"'“”.,:;?!"
 _MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
-_ALL, _MOST = 0.99, 0.5
-"""Shares of the words of a query."""
+_ALL = 0.99
+"""Share of the words of a query from which a passage has all."""
+_NAMED_WORDS = 3
 _RANKS = {1: "closest in meaning", 2: "2nd closest in meaning", 3: "3rd closest in meaning"}
 _RULES = {
     "exact title": "title matches",
@@ -211,11 +212,13 @@ def reasons(hit: Hit, query: str) -> tuple[str, ...]:
     why = hit.explain
     if why is None:
         return ()
-    share = "all" if why.coverage >= _ALL else "most" if why.coverage >= _MOST else "some"
+    matched = {hit.snippet[start:end].casefold() for start, end in hit.highlights}
+    named = ", ".join(f"“{word}”" for word in sorted(matched, key=hit.snippet.casefold().find)[:_NAMED_WORDS])
+    contained = "contains all words" if why.coverage >= _ALL else f"contains {named or 'some words'}"
     known = (
         _RULES.get(why.rule),
         f"words in {_place_of_names(hit)}" if why.names and why.rule != "exact title" else None,
-        ("contains the word" if len(query.split()) == 1 else f"contains {share} words") if why.keyword.rank else None,
+        ("contains the word" if len(query.split()) == 1 else contained) if why.keyword.rank else None,
         _RANKS.get(rank, "similar meaning") if (rank := why.semantic.rank) else None,
         "the whole page fits" if why.page_credit else None,
         "many pages link here" if why.links else None,
