@@ -27,7 +27,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.quotations import is_numbered
+from otterwiki_semantic.web.pages.quotations import is_numbered, item_lines
 from otterwiki_semantic.web.pages.results import (
     by_page,
     is_function_word,
@@ -45,6 +45,8 @@ _FEW_PAGES = 2
 """Up to this many pages have several headings."""
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
+_STEPS = 6
+"""Lines of an answer that is a list."""
 _TELLING = 3
 """Letters of content words below which a query is vague."""
 
@@ -166,7 +168,12 @@ def _lead(answer: Answer) -> list[Option]:
     lines = answer.lead.text.split("\n")
     told: tuple[Line, ...] = (Line("text", (Span(answer.lead.text),)),)
     if answer.lead.unit.items and lines[1:]:
-        told = tuple(Line("item", (Span(line),), f"{at}." if is_numbered(hit) else "•") for at, line in enumerate(lines, 1))
+        items = [
+            Line("item", (Span(part),), "" if number else f"{at}." if is_numbered(hit) else "•")
+            for at, line in enumerate(lines, 1)
+            for number, (part, _) in enumerate(item_lines(line, hit))
+        ]
+        told = (*items[:_STEPS], *([Line("item", (Span("…"),))] if items[_STEPS:] else ()))
     return _shown(
         [Option("answer", passage_url(hit), (), trail(hit), hit.path, hit.title, hit.anchor, excerpt=told, file=hit.kind)]
     )

@@ -107,14 +107,15 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
     if unit and unit.kind is UnitKind.ROW:
-        cells, names = _cells(hit, unit.range), _cells(hit, unit.header) if unit.header else []
+        row, header = hit.snippet[slice(*unit.range)], hit.snippet[slice(*unit.header)] if unit.header else ""
+        cells, names = _cells(row, hit), _cells(header, hit) if header else []
         if not any(STRUCK in cell for cell in (*cells, *names)):
             return Quotation("rows", [cells], names if len(names) >= len(cells) else [])
     return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [text])
 
 
-def _cells(hit: Hit, place: tuple[int, int]) -> list[Markup]:
-    return [with_code(cell.strip(), hit.markdown) for cell in f" {hit.snippet[slice(*place)]} ".split(_CELL)]
+def _cells(row: str, hit: Hit) -> list[Markup]:
+    return [with_code(cell.strip(), hit.markdown) for cell in f" {row} ".split(_CELL)]
 
 
 def _continues(before: Hit, hit: Hit, last: Quotation, quoted: Quotation) -> bool:

@@ -5,7 +5,7 @@ const SHOWN_MS = 4000;
 
 /** Copy a text, and return what to say about it; `within` is a dialog that is open, if there is one. */
 export async function copyText(text, within = document.body) {
-  const failed = `Copy this: ${text}`;
+  const failed = text.includes("\n") ? "The browser does not allow it" : `Copy this: ${text}`;
   if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => "Copied", () => failed);
   const area = element("textarea", { value: text });
   within.append(area);
