@@ -381,8 +381,7 @@ def test_one_that_does_not_answer_slows_nobody_else(index: IndexEngine, server: 
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(search, index, "where does water come from") for _ in range(3)]
         eventually(lambda: len(server.requests) == 3)
-        others = [search(index, "where does water come from", rerank=False) for _ in range(5)]
-        assert all(other.results for other in others)
+        assert all(other.results for other in [search(index, "where does water come from", rerank=False) for _ in range(5)])
         assert not any(each.done() for each in waiting)
         server.goes_on.set()
     assert [each.result().reranker for each in waiting] == ["cohere:rerank-v3.5"] * 3

@@ -565,8 +565,7 @@ def test_links_of_a_draft(client: FlaskClient) -> None:
 
 
 def test_drafts_are_for_readers(client: FlaskClient) -> None:
-    answer = client.post("/api/v1/related", json={"text": "x"}, headers={"Authorization": "Bearer wrong"})
-    assert answer.status_code == 401
+    assert client.post("/api/v1/related", json={"text": "x"}, headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
 def suggest(client: FlaskClient, **parameters: Any) -> TestResponse:

@@ -66,8 +66,7 @@ def test_there_is_one_empty_line_on_each_side(text: str, line: int, expected: st
 )
 def test_a_list_and_a_table_go_on(text: str, addition: str, expected: str) -> None:
     assert append_after(text, len(text.split("\n")), addition) == expected
-    below = append_after(f"{text}\n## B\n", len(text.split("\n")), addition)
-    assert below == f"{expected}\n## B\n"
+    assert append_after(f"{text}\n## B\n", len(text.split("\n")), addition) == f"{expected}\n## B\n"
 
 
 def test_occurrences_that_overlap_are_several() -> None:

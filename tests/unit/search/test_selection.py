@@ -47,8 +47,7 @@ def test_the_very_same_text_comes_before_one_that_is_nearly_the_same() -> None:
 def test_a_page_whose_best_passage_is_a_duplicate_keeps_its_rank_with_its_next_best() -> None:
     texts = {"a.1": BOILERPLATE, "b.1": BOILERPLATE, "c.1": "a third thing", "b.2": "quite another thing"}
     assert [each.vector for each in deduplicator(texts, []).distinct()] == ["a.1", "c.1", "b.2"]
-    ranking = deduplicator(texts, [], ranks_pages=True)
-    assert [each.vector for each in ranking.distinct()] == ["a.1", "b.2", "c.1"]
+    assert [each.vector for each in deduplicator(texts, [], ranks_pages=True).distinct()] == ["a.1", "b.2", "c.1"]
 
 
 VECTORS = np.array([[1, 0], [0.995, 0.0999], [0, 1]], dtype=np.float32)

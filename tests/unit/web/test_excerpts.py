@@ -71,8 +71,7 @@ def test_an_excerpt_without_matches_shows_the_best_sentence(best: tuple[int, int
 
 def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere() -> None:
     place = LONG.index("word9 ")
-    pieces = spans(LONG, 0, [(place, place + 5)], (600, 700))
-    assert pieces[1].text.startswith(LONG[600:700])
+    assert spans(LONG, 0, [(place, place + 5)], (600, 700))[1].text.startswith(LONG[600:700])
 
 
 def test_an_excerpt_of_the_end_begins_with_a_sentence_if_it_fills_a_line() -> None:

@@ -40,8 +40,7 @@ def test_a_long_table_comes_in_parts() -> None:
 def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> None:
     points = [point(folder, folder=f"f{folder:02}") for folder in range(12) for _ in range(12 - folder)]
     points += [point(99), point(98, category="x")]
-    groups = grouped(points, "folder")
-    assert [(group.name, group.colour, len(group.points)) for group in groups] == [
+    assert [(group.name, group.colour, len(group.points)) for group in grouped(points, "folder")] == [
         *((f"f{number:02}", number + 1, 12 - number) for number in range(8)),
         ("others (4)", "others", 4 + 3 + 2 + 1),
         ("no folder", "none", 2),

@@ -64,8 +64,7 @@ def test_what_fits_is_whole_and_the_rest_is_cut(words: list[int], window: int) -
     sources = [source(number, "word " * count) for number, count in enumerate(words, 1)]
     fitting = fit_sources(sources, "How?", (), window)
     assert [each.number for each in fitting] == list(range(1, len(fitting) + 1))
-    told = prompt("How?", fitting, (), (), window)
-    assert sum(count_tokens(message.content) for message in told) <= window
+    assert sum(count_tokens(message.content) for message in prompt("How?", fitting, (), (), window)) <= window
     assert all(sent.text == given.text for sent, given in zip(fitting[:-1], sources, strict=False)), "only the last is cut"
 
 
