@@ -71,10 +71,10 @@ def _stripped(value: Any, limit: int = MAX_QUERY_CHARACTERS) -> Any:
     return value.strip()
 
 
-def _line(value: Any) -> Any:
+def _line(value: Any) -> str:
     if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would allow a trailing line end
         raise ValueError
-    return _stripped(value, MAX_PATH_CHARACTERS)
+    return str(_stripped(value, MAX_PATH_CHARACTERS))
 
 
 def _path(value: Any) -> str:

@@ -80,6 +80,10 @@ class PageReader:
             url=urls.of(path, kind=kind),
         )
 
+    def text(self, path: str) -> str:
+        """Return the Markdown of a page as of HEAD."""
+        return self._source(path, None).text
+
     def history(self, path: str, n: int) -> PageHistory:
         """Return the last `n` commits that changed a page."""
         path, commit, _, kind = self._source(path, None)

@@ -228,8 +228,7 @@ def test_the_documentation_lists_exactly_the_metrics_there_are(served: Served, s
     text = served.live.request("GET", ROUTE).text
     there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
     rows = [row for row in (DOCS / "monitoring.md").read_text(encoding="utf-8").splitlines() if row.startswith(f"| `{PREFIX}")]
-    documented = {name for row in rows for name in _NAME.findall(row.split("|")[1])}
-    assert documented == there
+    assert {name for row in rows for name in _NAME.findall(row.split("|")[1])} == there
     for row in rows:
         _, names, labels, *_ = row.split("|")
         known = labels_of(scraped)

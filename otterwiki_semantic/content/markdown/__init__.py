@@ -3,6 +3,7 @@
 from otterwiki_semantic.content.markdown.parser import parse_markdown, parse_plain_text, parse_seconds, read_front_matter
 from otterwiki_semantic.content.markdown.passage import (
     PassageMarkdown,
+    fenced_lines,
     is_table_rule,
     passage_markdown,
     row_cells,

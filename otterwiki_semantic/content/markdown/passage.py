@@ -227,6 +227,17 @@ def row_cells(line: str) -> list[str]:
     return [cell.strip() for cell in _CELL_END.split(line.strip().removeprefix("|").removesuffix("|"))]
 
 
+def fenced_lines(markdown: str) -> Iterator[str]:
+    """Yield the lines of code between fences."""
+    lines, at = split_lines(markdown), 0
+    while at < len(lines):
+        if _FENCE.match(lines[at]):
+            end = _code_end(lines, at)
+            yield from lines[at + 1 : end]
+            at = len(lines) if end is None else end
+        at += 1
+
+
 def _code_end(lines: Sequence[str], at: int) -> int | None:
     """Return the last line of the code that begins at a line; None if the code is left open."""
     opened = _FENCE.match(lines[at])

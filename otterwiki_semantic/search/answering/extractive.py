@@ -166,11 +166,14 @@ def _lead(ranked: Sequence[_Candidate], question: _Question) -> _Candidate | Non
 def _peers(lead: _Candidate, ranked: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the rows of a table that have as many of the question's words as its row `lead`, in order; else the lead.
 
-    If these are several, the table is returned whole, unless it is long.
+    If these are several, a short table is returned whole.
     """
-    rows = [each for each in ranked if each.shares_table(lead)]
-    peers = [each for each in rows if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL_OF_ROWS]
-    for quoted in (lead.table if peers[1:] else peers, peers):
+    rows = {each.unit.range: each for each in ranked if each.shares_table(lead)}
+    peers = [
+        each for each in rows.values() if each.unit.coverage >= lead.unit.coverage and each.score >= lead.score - _FALL_OF_ROWS
+    ]
+    table = [rows.get(each.unit.range, each) for each in lead.table] if peers[1:] else []
+    for quoted in (table, peers):
         if quoted and len(quoted) <= 1 + _MAX_MORE and sum(len(each.text.split()) for each in quoted) <= _MAX_WORDS:
             return sorted(quoted, key=lambda each: each.unit.range)
     return [lead]
@@ -236,17 +239,17 @@ class _Candidate(NamedTuple):
 
     @property
     def table(self) -> list[_Candidate]:
-        """All rows of the unit's table that are not struck out, in order."""
-        snippet, (own, _) = self.hit.snippet, self.unit.range
-        start = self.unit.header[1] + 1 if self.unit.header else own
+        """All rows of the unit's table that are not struck out, without scores; none if the passage lacks its header."""
+        snippet, (own, _), header = self.hit.snippet, self.unit.range, self.unit.header
+        start = header[1] + 1 if header else len(snippet)
         found = []
-        for row in takewhile(lambda row: _CELL in row, snippet[start:].split("\n")):
+        for row in takewhile(lambda row: _CELL in f" {row} ", snippet[start:].split("\n")):
             line = self.unit.start_line + snippet[:start].count("\n") - snippet[:own].count("\n")
-            unit = replace(self.unit, range=(start, start + len(row)), start_line=line, end_line=line)
-            if STRUCK not in row:
-                found.append(self._replace(unit=unit, own=unit))
+            place = {"range": (start, start + len(row)), "start_line": line, "end_line": line}
+            unit = replace(self.unit, **place, score=0.0, similarity=None, coverage=0.0)
+            found.append(self._replace(unit=unit, own=unit))
             start += len(row) + 1
-        return found
+        return [each for each in found if any(map(str.isalnum, each.text))]
 
     def is_label(self, languages: Sequence[str]) -> bool:
         """Whether the unit is a list item too short to be understood without the list."""

@@ -21,10 +21,11 @@ from otterwiki_semantic.web.answer_stream import WaitingReader
 from otterwiki_semantic.web.auth import session_asker
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import guarded, message_of, page_urls, pages, render_part, status_of
-from otterwiki_semantic.web.pages.quotations import Quotation, is_numbered, item_lines, quotations, with_code
+from otterwiki_semantic.web.pages.quotations import Quotation, is_numbered, item_parts, quotations, with_code
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.pages.search import search, search_page
 
+_BACKTICKS = re.compile("`+")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>]")
 """Characters with a meaning within a line of Markdown."""
 
@@ -41,6 +42,7 @@ class Sentence(NamedTuple):
     """A sentence with its notes, and why its sources do not support it, if they do not."""
 
     text: str
+    """The text; a list item as Markdown."""
     html: Markup
     """The text, with code as code."""
     notes: tuple[Note, ...]
@@ -161,9 +163,14 @@ def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], do
     sources = "\n".join(numbered[place][1].markdown or "" for place in sentence.sources)
     text = sentence.text
     if sentence.kind == "item" and sentence.sources:
-        lines = item_lines(text, numbered[sentence.sources[0]][1])
-        text = "  \n   ".join(f"`{line}`" if is_code else line for line, is_code in lines)
+        parts = item_parts(text, numbered[sentence.sources[0]][1])
+        text = "  \n   ".join(_code_span(part) if is_code else part for part, is_code in parts)
     return Sentence(text, with_code(sentence.text, sources), notes, doubt)
+
+
+def _code_span(line: str) -> str:
+    longest = max(map(len, _BACKTICKS.findall(line)), default=0)
+    return f"{'`' * (longest + 1)}{' ' * (longest > 0)}{line}{' ' * (longest > 0)}{'`' * (longest + 1)}"
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
@@ -27,7 +28,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.excerpts import Line, Span
 from otterwiki_semantic.web.pages.layout import guarded, has, message_of, page_url, pages, render_part, status_of
-from otterwiki_semantic.web.pages.quotations import is_numbered, item_lines
+from otterwiki_semantic.web.pages.quotations import is_numbered, item_parts
 from otterwiki_semantic.web.pages.results import (
     by_page,
     is_function_word,
@@ -45,8 +46,8 @@ _FEW_PAGES = 2
 """Up to this many pages have several headings."""
 _UNITS = 6
 """Units per passage, one of which may answer a question."""
-_STEPS = 6
-"""Lines of an answer that is a list."""
+_LISTED = 6
+"""Lines that are shown of an answer that is a list."""
 _TELLING = 3
 """Letters of content words below which a query is vague."""
 
@@ -168,12 +169,15 @@ def _lead(answer: Answer) -> list[Option]:
     lines = answer.lead.text.split("\n")
     told: tuple[Line, ...] = (Line("text", (Span(answer.lead.text),)),)
     if answer.lead.unit.items and lines[1:]:
+        if hit.kind is None and any("\n" in hit.snippet[slice(*place)] for place in answer.lead.unit.items):
+            with suppress(SemanticError):
+                hit = structs.replace(hit, markdown=extension().pages.text(hit.path))  # which tells what is code
         items = [
             Line("item", (Span(part),), "" if number else f"{at}." if is_numbered(hit) else "•")
             for at, line in enumerate(lines, 1)
-            for number, (part, _) in enumerate(item_lines(line, hit))
+            for number, (part, _) in enumerate(item_parts(line, hit))
         ]
-        told = (*items[:_STEPS], *([Line("item", (Span("…"),))] if items[_STEPS:] else ()))
+        told = (*items[:_LISTED], *([Line("item", (Span("…"),))] if items[_LISTED:] else ()))
     return _shown(
         [Option("answer", passage_url(hit), (), trail(hit), hit.path, hit.title, hit.anchor, excerpt=told, file=hit.kind)]
     )

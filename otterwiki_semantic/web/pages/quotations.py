@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
-from otterwiki_semantic.content.markdown import STRUCK
+from otterwiki_semantic.content.markdown import STRUCK, fenced_lines
 from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
 
 _CELL = " | "
@@ -20,7 +21,6 @@ _SHORTEST = 2
 """Characters of a code span; a single one may be a word elsewhere."""
 _CACHED = 8
 """Sources of recent answers, each of whose cells and sentences has its code marked."""
-_FENCES = ("```", "~~~")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
 
 
@@ -64,26 +64,19 @@ def with_code(text: str, markdown: str | None) -> Markup:
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
 
 
-def item_lines(text: str, hit: Hit) -> list[tuple[str, bool]]:
-    """Return the lines that a quoted list item, whose text is on one line, has on its page, and whether each is code."""
+def item_parts(text: str, hit: Hit) -> list[tuple[str, bool]]:
+    """Return what a quoted list item, whose text is on one line, has on its page: prose and lines of code, which are True."""
     for place in hit.units[0].items if hit.units else ():
-        _, *parts = hit.snippet[slice(*place)].lstrip().split(maxsplit=1)
-        lines = [" ".join(line.split()) for line in "".join(parts).split("\n") if line.strip()]
+        _, *told = hit.snippet[slice(*place)].lstrip().split(maxsplit=1)  # without the marker
+        lines = [" ".join(line.split()) for line in "".join(told).split("\n")]
         if lines[1:] and " ".join(lines) == text:
-            code = set(_fenced(hit.markdown or ""))
-            return [(line, line in code) for line in lines]
+            code = {" ".join(line.split()) for line in fenced_lines(hit.markdown or "")}
+            found: list[tuple[str, bool]] = []
+            for is_code, group in groupby(lines, key=code.__contains__):
+                part = list(group)
+                found += [(line, True) for line in part] if is_code else [(" ".join(part), False)]
+            return found
     return [(text, False)]
-
-
-def _fenced(markdown: str) -> Iterator[str]:
-    """Yield the lines of code blocks."""
-    fence = ""
-    for line in markdown.split("\n"):
-        text = " ".join(line.split())
-        if text.startswith(fence or _FENCES):
-            fence = "" if fence else text[:3]
-        elif fence:
-            yield text
 
 
 @lru_cache(_CACHED)
@@ -99,11 +92,11 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     text = with_code(sentence.text, hit.markdown)
     unit: HitUnit | None = next(iter(hit.units), None) if is_unit else None
     if sentence.kind == "item":
-        lines = (
-            Markup("<code>{}</code>").format(line) if is_code else with_code(line, hit.markdown)
-            for line, is_code in item_lines(sentence.text, hit)
+        parts = (
+            Markup("<code>{}</code>").format(part) if is_code else with_code(part, hit.markdown)
+            for part, is_code in item_parts(sentence.text, hit)
         )
-        return Quotation("steps" if is_numbered(hit) else "items", [Markup("<br>").join(lines)])
+        return Quotation("steps" if is_numbered(hit) else "items", [Markup("<br>").join(parts)])
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
     if unit and unit.kind is UnitKind.ROW:

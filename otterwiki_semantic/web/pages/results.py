@@ -24,7 +24,7 @@ _MOST_REASONS = 2
 _AGES = ((7, "past week"), (30, "past month"), (365, "past year"))
 """Days since a change, and the name of the period."""
 _ALL = 0.99
-"""Share of the words of a query from which a passage has all."""
+"""Share of a query's words, by their weight, above which none is missing."""
 _NAMED_WORDS = 3
 _RANKS = {1: "closest in meaning", 2: "2nd closest in meaning", 3: "3rd closest in meaning"}
 _RULES = {
@@ -212,8 +212,10 @@ def reasons(hit: Hit, query: str) -> tuple[str, ...]:
     why = hit.explain
     if why is None:
         return ()
-    matched = {hit.snippet[start:end].casefold() for start, end in hit.highlights}
-    named = ", ".join(f"“{word}”" for word in sorted(matched, key=hit.snippet.casefold().find)[:_NAMED_WORDS])
+    matched: dict[str, str] = {}
+    for start, end in hit.highlights:
+        matched.setdefault(hit.snippet[start:end].casefold(), hit.snippet[start:end])
+    named = ", ".join(f"“{word}”" for word in list(matched.values())[:_NAMED_WORDS])
     contained = "contains all words" if why.coverage >= _ALL else f"contains {named or 'some words'}"
     known = (
         _RULES.get(why.rule),

@@ -87,8 +87,7 @@ def test_a_change_is_waited_for(repository: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("bees:")
     assert "The index is behind" not in answer.stderr
-    answer = run("index", "--repository", repository)
-    assert answer.stdout.startswith(f"ready: 6 pages, 7 chunks, at {head[:12]} (HEAD)")
+    assert run("index", "--repository", repository).stdout.startswith(f"ready: 6 pages, 7 chunks, at {head[:12]} (HEAD)")
     commit(repository, {"bees.md": None})
     assert run("index", "--repository", repository).returncode == 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import convert, structs
 
 from otterwiki_semantic.core.records import AnswerSentence, Hit, HitUnit, UnitKind
-from otterwiki_semantic.web.pages.quotations import item_lines, quotations, with_code
+from otterwiki_semantic.web.pages.quotations import item_parts, quotations, with_code
 from tests.support.hits import make_hit
 
 TEXT = "Use rsync. Wait. Then run make.\n\nDone.\n\n- one\n- two\n\nkind | kept\nnightly | 14\nweekly | ~~8~~"
@@ -39,14 +39,20 @@ def test_quotations_are_shown_as_their_page_has_them() -> None:
         assert [each.kind for each in quotations([(structs.replace(items[0][0], kind="item"), hit)] * 2)] == [kind]
 
 
-def test_an_item_has_the_lines_of_its_page_and_its_code() -> None:
-    text, items = "1. Look.\n2. Then run\n   make  all\n   and wait.\n3. Look.", ((0, 8), (9, 46), (47, 55))
+def test_an_item_has_the_code_of_its_page_on_lines_of_its_own() -> None:
+    text = "1. Look.\n2. Then run\n   make  all\n   make it\n   and wait for\n   it.\n3. Look."
+    items = tuple(
+        (text.index(begin), text.index(end) + len(end))
+        for begin, end in (("1.", "Look."), ("2.", "   it."), ("3.", "3. Look."))
+    )
     listed = structs.replace(quoted("Done.", UnitKind.ITEM)[1].units[0], items=items)
-    hit = make_hit(snippet=text, units=(listed,), markdown="2. Then run\n\n   ~~~sh\n   make  all\n   ~~~\n\n   and wait.")
-    assert item_lines("Then run make all and wait.", hit) == [("Then run", False), ("make all", True), ("and wait.", False)]
-    assert item_lines("Look.", hit) == [("Look.", False)]
-    (shown,) = quotations([(AnswerSentence("Then run make all and wait.", (0,), True, kind="item"), hit)])
-    assert shown.parts == ["Then run<br><code>make all</code><br>and wait."]
+    fenced = "2. ~~~sh\n   make  all\n   make it\n   ~~~\n\n   and wait for\n   it.\n\n   ```\nnever closed"
+    hit = make_hit(snippet=text, units=(listed,), markdown=f"2. Then run\n\n{fenced}")
+    said = "Then run make all make it and wait for it."
+    assert item_parts(said, hit) == [("Then run", False), ("make all", True), ("make it", True), ("and wait for it.", False)]
+    assert item_parts("Look.", hit) == [("Look.", False)]
+    (shown,) = quotations([(AnswerSentence(said, (0,), True, kind="item"), hit)])
+    assert shown.parts == ["Then run<br><code>make all</code><br><code>make it</code><br>and wait for it."]
 
 
 def test_code_is_what_its_source_has_as_code() -> None:

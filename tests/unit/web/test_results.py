@@ -69,14 +69,14 @@ def test_the_two_main_reasons_are_words() -> None:
     why = Explanation(RetrieverScore(2, 0.5), RetrieverScore(1, 3.0), 0.5, 0.0, "score", 0.6, 0.1, names=0.2)
     snippet = "[Cistern > Float] The float shows the level."
     hit = make_hit(explain=why, snippet=snippet, title="Cistern", section_path=("Cistern", "Float"), highlights=((1, 8),))
-    assert reasons(hit, "level of a cistern") == ("words in the page title", "contains “cistern”")
+    assert reasons(hit, "level of a cistern") == ("words in the page title", "contains “Cistern”")
     in_heading = msgspec.structs.replace(hit, highlights=((11, 16),))
     assert reasons(in_heading, "float") == ("words in a heading", "contains the word")
     without_names = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, names=0.0))
-    assert reasons(without_names, "level of water") == ("contains “cistern”", "2nd closest in meaning")
+    assert reasons(without_names, "level of water") == ("contains “Cistern”", "2nd closest in meaning")
     assert reasons(make_hit(), "level of water") == ()
     of_title = msgspec.structs.replace(hit, explain=msgspec.structs.replace(why, rule="exact title"))
-    assert reasons(of_title, "the cistern") == ("title matches", "contains “cistern”")
+    assert reasons(of_title, "the cistern") == ("title matches", "contains “Cistern”")
 
 
 def test_the_words_of_a_title_that_match_are_marked() -> None:
