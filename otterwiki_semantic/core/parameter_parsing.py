@@ -62,19 +62,21 @@ def page_path(path: str) -> str:
     return path.strip("/").removesuffix(".md")
 
 
-def _stripped(value: Any, limit: int = MAX_QUERY_CHARACTERS) -> Any:
-    """Return a text without surrounding white space, which counts towards its limit, as for `maxLength` in JSON Schema."""
-    if not isinstance(value, str):
-        return value
-    if len(value) > limit:
+def _limited(text: str, limit: int) -> str:
+    """Return a text without surrounding white space, which counts towards the limit, as for `maxLength` in JSON Schema."""
+    if len(text) > limit:
         raise ValueError
-    return value.strip()
+    return text.strip()
+
+
+def _stripped(value: Any) -> Any:
+    return _limited(value, MAX_QUERY_CHARACTERS) if isinstance(value, str) else value
 
 
 def _line(value: Any) -> str:
     if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would allow a trailing line end
         raise ValueError
-    return str(_stripped(value, MAX_PATH_CHARACTERS))
+    return _limited(value, MAX_PATH_CHARACTERS)
 
 
 def _path(value: Any) -> str:

@@ -240,15 +240,15 @@ class _Candidate(NamedTuple):
     @property
     def table(self) -> list[_Candidate]:
         """All rows of the unit's table that are not struck out, without scores; none if the passage lacks its header."""
-        snippet, (own, _), header = self.hit.snippet, self.unit.range, self.unit.header
-        start = header[1] + 1 if header else len(snippet)
-        found = []
+        if self.unit.header is None:
+            return []
+        found, snippet, start = list[_Candidate](), self.hit.snippet, self.unit.header[1] + 1
+        line = self.unit.start_line - snippet.count("\n", start, self.unit.range[0])
         for row in takewhile(lambda row: _CELL in f" {row} ", snippet[start:].split("\n")):
-            line = self.unit.start_line + snippet[:start].count("\n") - snippet[:own].count("\n")
             place = {"range": (start, start + len(row)), "start_line": line, "end_line": line}
             unit = replace(self.unit, **place, score=0.0, similarity=None, coverage=0.0)
             found.append(self._replace(unit=unit, own=unit))
-            start += len(row) + 1
+            start, line = start + len(row) + 1, line + 1
         return [each for each in found if any(map(str.isalnum, each.text))]
 
     def is_label(self, languages: Sequence[str]) -> bool:

@@ -170,7 +170,8 @@ def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], do
 
 def _code_span(line: str) -> str:
     longest = max(map(len, _BACKTICKS.findall(line)), default=0)
-    return f"{'`' * (longest + 1)}{' ' * (longest > 0)}{line}{' ' * (longest > 0)}{'`' * (longest + 1)}"
+    mark, room = "`" * (longest + 1), " " if longest else ""
+    return f"{mark}{room}{line}{room}{mark}"
 
 
 def _markdown(blocks: list[Block], notes: list[Note]) -> str:

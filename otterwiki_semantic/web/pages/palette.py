@@ -32,6 +32,7 @@ from otterwiki_semantic.web.pages.quotations import is_numbered, item_parts
 from otterwiki_semantic.web.pages.results import (
     by_page,
     is_function_word,
+    is_similar,
     marked_name,
     narrower_query,
     notice,
@@ -197,9 +198,9 @@ def _passages_of(hits: Iterable[Hit]) -> Iterator[Option]:
         (*above, label), folder = trail(hit), hit.path.rpartition("/")[0]
         place = (f"{folder}/", *above) if folder and titles[hit.title] > 1 else tuple(above)
         spans, url, excerpt = tuple(marked_name(hit, label)), passage_url(hit), passage_excerpt(hit)
-        is_similar = hit.relevant and not hit.highlights
+        similar = is_similar(hit)
         yield Option(
-            "passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, is_similar=is_similar, file=hit.kind
+            "passage", url, spans, place, hit.path, hit.title, hit.anchor, excerpt=excerpt, is_similar=similar, file=hit.kind
         )
 
 

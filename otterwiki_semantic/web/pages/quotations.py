@@ -89,7 +89,6 @@ def _code_of(markdown: str) -> re.Pattern[str] | None:
 
 def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotation:
     """Return a quotation: the unit of its source, or what follows the unit."""
-    text = with_code(sentence.text, hit.markdown)
     unit: HitUnit | None = next(iter(hit.units), None) if is_unit else None
     if sentence.kind == "item":
         parts = (
@@ -100,15 +99,14 @@ def _quotation(sentence: AnswerSentence, hit: Hit, *, is_unit: bool) -> Quotatio
     if sentence.kind == "code":
         return Quotation("code", [escape(sentence.text)])
     if unit and unit.kind is UnitKind.ROW:
-        row, header = hit.snippet[slice(*unit.range)], hit.snippet[slice(*unit.header)] if unit.header else ""
-        cells, names = _cells(row, hit), _cells(header, hit) if header else []
+        cells, names = _cells(hit, unit.range), _cells(hit, unit.header) if unit.header else []
         if not any(STRUCK in cell for cell in (*cells, *names)):
             return Quotation("rows", [cells], names if len(names) >= len(cells) else [])
-    return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [text])
+    return Quotation("items" if unit and unit.kind is UnitKind.ITEM else "text", [with_code(sentence.text, hit.markdown)])
 
 
-def _cells(row: str, hit: Hit) -> list[Markup]:
-    return [with_code(cell.strip(), hit.markdown) for cell in f" {row} ".split(_CELL)]
+def _cells(hit: Hit, place: tuple[int, int]) -> list[Markup]:
+    return [with_code(cell.strip(), hit.markdown) for cell in f" {hit.snippet[slice(*place)]} ".split(_CELL)]
 
 
 def _continues(before: Hit, hit: Hit, last: Quotation, quoted: Quotation) -> bool:

@@ -73,6 +73,12 @@ def relevant_hits(answer: Answer) -> list[Hit]:
     return [hit for hit in answer.results if hit.relevant]
 
 
+@pages.app_template_global("semantic_is_similar")
+def is_similar(hit: Hit) -> bool:
+    """Return whether a relevant passage has none of the words of the query."""
+    return hit.relevant and not hit.highlights
+
+
 def notice(answer: Answer, whole: Answer, *, is_filtered: bool, narrower: str | None = None) -> str:
     """Return what is said above results: the corrected words that were searched for, too, and that nothing fits the query.
 
